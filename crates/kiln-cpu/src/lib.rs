@@ -1,0 +1,4 @@
+//! Kiln's CPU runtime: tile interpreter, contraction engine, allocator and thread pool.
+#![cfg_attr(not(feature = "std"), no_std)]
+
+extern crate alloc;

@@ -1,0 +1,1 @@
+//! Kiln's datasets, batchers and data loaders.

@@ -1,0 +1,1 @@
+//! Kiln's records and weight files.
