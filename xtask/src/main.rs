@@ -1,2 +1,42 @@
-//! Repository tasks.
-fn main() {}
+//! Repository tasks: `cargo xtask tidy`, `check`, `api` and `bench`.
+//!
+//! Start reading at the task's own module; this file only dispatches.
+
+mod check;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+/// What a task ends with: nothing, or one line (or a few) for the person who ran it.
+type Outcome = Result<(), String>;
+
+const USAGE: &str = "\
+usage: cargo xtask TASK
+
+  tidy    house rules: module docs, file length and names, crate layering, unfinished code
+  check   what CI runs, cheapest first: rustfmt, tidy, clippy, no_std builds, docs, tests
+          [--fail-fast] stops at the first step that fails
+          [--list] prints the steps";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let task = args.next().unwrap_or_default();
+    let rest: Vec<String> = args.collect();
+    let outcome = match task.as_str() {
+        "tidy" => tidy::run(),
+        "check" => check::run(&rest),
+        "" | "help" | "--help" | "-h" => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        other => Err(format!("no task is named {other:?}\n{USAGE}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask {task}: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
