@@ -2,3 +2,6 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
+
+pub mod memory;
+pub mod pool;

@@ -1,0 +1,3 @@
+//! Integration tests of the CPU runtime.
+mod memory;
+mod pool;
