@@ -1,0 +1,11 @@
+"""Writes every golden file. usage: python scripts/golden/make.py (PyTorch and NumPy; no GPU)."""
+import torch
+
+import nn_cases
+import optim_cases
+import tensor_cases
+
+torch.set_default_dtype(torch.float64)
+tensor_cases.run()
+nn_cases.run()
+optim_cases.run()
