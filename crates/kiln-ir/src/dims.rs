@@ -1,0 +1,63 @@
+//! Small inline lists of sizes and strides, and the arithmetic on them.
+use smallvec::SmallVec;
+
+/// Sizes of a shape, outermost first. Inline up to rank 6.
+pub type Dims = SmallVec<[usize; 6]>;
+/// Signed strides or coefficients, one per dimension. Inline up to rank 6.
+pub type IDims = SmallVec<[isize; 6]>;
+
+/// Number of elements of a shape (1 for rank 0).
+pub fn numel(dims: &[usize]) -> usize {
+    dims.iter().product()
+}
+
+/// Row-major strides of a dense buffer, in elements.
+pub fn row_major(dims: &[usize]) -> IDims {
+    let mut strides = IDims::from_elem(0, dims.len());
+    let mut s = 1isize;
+    for i in (0..dims.len()).rev() {
+        strides[i] = s;
+        s *= dims[i].max(1) as isize;
+    }
+    strides
+}
+
+/// The NumPy broadcast of two shapes, or `None` when they don't fit.
+pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
+    let rank = a.len().max(b.len());
+    let mut out = Dims::from_elem(1, rank);
+    for (i, o) in out.iter_mut().enumerate() {
+        let x = if i + a.len() >= rank { a[i + a.len() - rank] } else { 1 };
+        let y = if i + b.len() >= rank { b[i + b.len() - rank] } else { 1 };
+        *o = match (x, y) {
+            (x, y) if x == y => x,
+            (1, y) => y,
+            (x, 1) => x,
+            _ => return None,
+        };
+    }
+    Some(out)
+}
+
+/// Calls `f` with every index of `dims` in row-major order.
+pub fn for_each_index(dims: &[usize], mut f: impl FnMut(&[usize])) {
+    if dims.contains(&0) {
+        return;
+    }
+    let mut idx = Dims::from_elem(0, dims.len());
+    loop {
+        f(&idx);
+        let mut d = dims.len();
+        loop {
+            if d == 0 {
+                return;
+            }
+            d -= 1;
+            idx[d] += 1;
+            if idx[d] < dims[d] {
+                break;
+            }
+            idx[d] = 0;
+        }
+    }
+}
