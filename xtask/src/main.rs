@@ -2,6 +2,7 @@
 //!
 //! Start reading at the task's own module; this file only dispatches.
 
+mod bench;
 mod check;
 mod tidy;
 mod workspace;
@@ -17,7 +18,12 @@ usage: cargo xtask TASK
   tidy    house rules: module docs, file length and names, crate layering, unfinished code
   check   what CI runs, cheapest first: rustfmt, tidy, clippy, no_std builds, docs, tests
           [--fail-fast] stops at the first step that fails
-          [--list] prints the steps";
+          [--list] prints the steps
+  bench   times Kiln and the peers that are installed on the same workloads, and prints ratios
+          [--only WORKLOAD,..] prefixes of workload names
+          [--json FILE] the figures as JSON lines
+          [--threads N] of every program (default 2)
+          [--no-peers] times Kiln alone";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -26,6 +32,7 @@ fn main() -> ExitCode {
     let outcome = match task.as_str() {
         "tidy" => tidy::run(),
         "check" => check::run(&rest),
+        "bench" => bench::run(&rest),
         "" | "help" | "--help" | "-h" => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -1,0 +1,135 @@
+//! Training steps: forward, loss, backward and optimizer of an MLP, a CNN and the GPT.
+
+use crate::gpt::{Gpt, SEQ, VOCAB};
+use crate::harness::{Bench, Work};
+use crate::random::{floats, labels};
+use kiln::module::Module;
+use kiln::nn::conv::{Conv2d, Conv2dConfig};
+use kiln::nn::loss::CrossEntropyLossConfig;
+use kiln::nn::pool::{MaxPool2d, MaxPool2dConfig};
+use kiln::nn::{Dropout, DropoutConfig, Linear, LinearConfig};
+use kiln::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer};
+use kiln::tensor::activation::relu;
+use kiln::tensor::{Device, Tensor};
+
+#[derive(Module, Debug)]
+struct Mlp {
+    a: Linear,
+    b: Linear,
+    c: Linear,
+}
+
+impl Mlp {
+    fn new(device: &Device) -> Self {
+        let linear = |i, o| LinearConfig::new(i, o).init(device);
+        Self {
+            a: linear(784, 512),
+            b: linear(512, 256),
+            c: linear(256, 10),
+        }
+    }
+
+    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+        let x = relu(self.a.forward(x));
+        self.c.forward(relu(self.b.forward(x)))
+    }
+}
+
+#[derive(Module, Debug)]
+struct Cnn {
+    c1: Conv2d,
+    c2: Conv2d,
+    pool: MaxPool2d,
+    drop: Dropout,
+    l1: Linear,
+    l2: Linear,
+}
+
+impl Cnn {
+    fn new(device: &Device) -> Self {
+        Self {
+            c1: Conv2dConfig::new([1, 32], [3, 3]).init(device),
+            c2: Conv2dConfig::new([32, 64], [3, 3]).init(device),
+            pool: MaxPool2dConfig::new([2, 2]).with_strides([2, 2]).init(),
+            drop: DropoutConfig::new(0.25).init(),
+            l1: LinearConfig::new(9216, 128).init(device),
+            l2: LinearConfig::new(128, 10).init(device),
+        }
+    }
+
+    fn forward(&self, x: Tensor<4>) -> Tensor<2> {
+        let x = relu(self.c2.forward(relu(self.c1.forward(x))));
+        let x = self.drop.forward(self.pool.forward(x)).flatten::<2>(1, 3);
+        self.l2.forward(relu(self.l1.forward(x)))
+    }
+}
+
+/// Times whole optimizer steps on one fixed batch.
+fn train<M: Module>(
+    bench: &mut Bench,
+    name: &str,
+    device: &Device,
+    model: M,
+    mut optimizer: ModuleOptimizer,
+    loss: impl Fn(&M) -> Tensor<1>,
+) {
+    let mut model = Some(model);
+    bench.run(name, 1, Work::None, || {
+        let current = model.take().expect("the step puts the model back");
+        let grads = GradientsParams::from_grads(loss(&current).backward(), &current);
+        model = Some(optimizer.step(1e-3, current, grads));
+        device.sync().expect("the CPU does not fail");
+    });
+}
+
+/// Runs the wanted workloads.
+pub fn run(bench: &mut Bench, device: &Device) {
+    let device = &device.clone().autodiff();
+    let entropy = CrossEntropyLossConfig::new().init(device);
+    for (name, batch) in [("mlp_train_b64", 64), ("mlp_train_b512", 512)] {
+        if bench.wants(name) {
+            let (x, y) = (
+                floats(device, [batch, 784], 0),
+                labels(device, [batch], 10, 0),
+            );
+            let loss = |m: &Mlp| entropy.forward(m.forward(x.clone()), y.clone());
+            train(
+                bench,
+                name,
+                device,
+                Mlp::new(device),
+                AdamConfig::new().init(),
+                loss,
+            );
+        }
+    }
+    if bench.wants("cnn_train_b64") {
+        let (x, y) = (
+            floats(device, [64, 1, 28, 28], 0),
+            labels(device, [64], 10, 0),
+        );
+        let loss = |m: &Cnn| entropy.forward(m.forward(x.clone()), y.clone());
+        train(
+            bench,
+            "cnn_train_b64",
+            device,
+            Cnn::new(device),
+            AdamConfig::new().init(),
+            loss,
+        );
+    }
+    if bench.wants("gpt_train_b8") {
+        let x = labels(device, [8, SEQ], VOCAB as u64, 0);
+        let y = labels(device, [8 * SEQ], VOCAB as u64, 1);
+        let loss =
+            |m: &Gpt| entropy.forward(m.forward(x.clone()).reshape([8 * SEQ, VOCAB]), y.clone());
+        train(
+            bench,
+            "gpt_train_b8",
+            device,
+            Gpt::new(device),
+            AdamWConfig::new().init(),
+            loss,
+        );
+    }
+}
