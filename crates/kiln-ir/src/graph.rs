@@ -1,4 +1,6 @@
 //! Graphs: nodes in topological order, as a trace records them.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;

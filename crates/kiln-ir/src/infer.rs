@@ -1,4 +1,6 @@
 //! Shape and dtype rules: what each op accepts and what it gives, with messages for people.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -415,7 +417,12 @@ pub fn result_count(op: &Op, inputs: &[Type<'_>]) -> usize {
         Op::MaxPool(_) | Op::Sort { .. } | Op::Attention(_) => 2,
         Op::AttentionGrad(_) => 3,
         Op::Host(h) => (h.infer)(&h.attrs, inputs).map_or(1, |r| r.len()),
-        _ => 1,
+        Op::Input(_) | Op::Arg(_) | Op::Const(_) | Op::Iota { .. } | Op::Random(_) => 1,
+        Op::Elementwise(_) | Op::Cast | Op::Reduce { .. } | Op::Scan { .. } | Op::Get(_) => 1,
+        Op::Reshape | Op::Permute(_) | Op::Expand | Op::Slice(_) | Op::Window(_) => 1,
+        Op::Pad(_) | Op::Concat { .. } | Op::Update(_) | Op::Gather { .. } | Op::Scatter { .. } => 1,
+        Op::Dot | Op::Conv(_) | Op::ConvInputGrad(_) | Op::ConvWeightGrad(_) => 1,
+        Op::AvgPool(_) | Op::MaxPoolGrad(_) | Op::AvgPoolGrad(_) | Op::Fold(_) => 1,
     }
 }
 
@@ -453,7 +460,7 @@ fn check_slice(op: &Op, axes: &[SliceAxis], inputs: &[Type<'_>], whole: &[usize]
     for a in 0..whole.len() {
         let fits = match axes.iter().find(|s| s.axis as usize == a) {
             Some(s) if s.step == 0 => false,
-            Some(s) => part[a] == 0 || (part[a] - 1) * s.step.unsigned_abs() as usize + 1 <= whole[a],
+            Some(s) => part[a] == 0 || (part[a] - 1) * (s.step.unsigned_abs() as usize) < whole[a],
             None => part[a] == whole[a],
         };
         if !fits {

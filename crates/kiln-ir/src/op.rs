@@ -1,4 +1,6 @@
 //! The structural ops: what a node of a graph can be, its attributes and its class.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
