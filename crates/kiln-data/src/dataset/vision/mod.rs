@@ -1,0 +1,7 @@
+//! Image datasets.
+
+mod idx;
+mod mnist;
+
+pub use idx::IdxError;
+pub use mnist::{MnistDataset, MnistItem};
