@@ -1,4 +1,42 @@
 //! Kiln's tensors: devices, traces, the tensor API, tensor data and autodiff.
+//!
+//! Start reading at [`TensorData`] for values on the host, [`DType`] and [`Element`] for what they are made of, [`Shape`] and [`Slice`] for
+//! how they are arranged.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
+
+mod data;
+mod distribution;
+mod dtype;
+mod element;
+mod error;
+mod print;
+pub mod quantization;
+mod shape;
+mod slice;
+
+/// Conversion of single values to every element type.
+pub mod cast {
+    pub use crate::element::ToElement;
+}
+
+pub use data::{
+    AccessError, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError,
+    Tolerance, ViewError,
+};
+pub use distribution::{Distribution, DistributionSampler};
+pub use dtype::{BoolDType, BoolStore, DType, FloatDType, FloatInfo, IntDType};
+pub use element::{
+    Element, ElementAdd, ElementComparison, ElementConversion, ElementEq, ElementLimits,
+    ElementOrdered, ElementRandom, Scalar, flex32,
+};
+pub use error::{BackTrace, ExecutionError};
+pub use half::{bf16, f16};
+pub use print::{PrintOptions, set_print_options};
+pub use shape::{
+    AsIndex, AsSize, BoundsError, BroadcastArgs, ExpressionError, IndexWrap, MetadataError,
+    MovedimArgs, ReshapeArgs, Shape, calculate_matmul_output, ravel_index, wrap_index,
+};
+pub use slice::{Slice, SliceArg, SliceIter, SliceOps};
+pub use smallvec::SmallVec;

@@ -1,0 +1,391 @@
+//! `Bytes`: the memory of tensor data, aligned for its elements.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::{Deref, DerefMut, Range};
+
+use bytemuck::{CheckedBitPattern, NoUninit};
+use serde::de::{SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Memory owned by tensor data. It keeps the alignment of the vector it was made from, so that the vector can be had back without a
+/// copy, and its bytes can be viewed as elements.
+///
+/// ```
+/// use kiln_tensor::Bytes;
+/// let bytes = Bytes::from_elems(vec![1.0f32, 2.0]);
+/// assert_eq!(bytes.len(), 8);
+/// assert_eq!(bytes.try_into_vec::<f32>().unwrap(), [1.0, 2.0]);
+/// ```
+pub struct Bytes {
+    memory: Memory,
+    /// The part of a shared allocation that these bytes are; for an owned one, its length in bytes.
+    range: Range<usize>,
+}
+
+/// The allocation, by the alignment it was made with.
+enum Memory {
+    By1(Vec<u8>),
+    By2(Vec<u16>),
+    By4(Vec<u32>),
+    By8(Vec<u64>),
+    Shared(Arc<Memory>),
+}
+
+impl Memory {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::By1(v) => v,
+            Self::By2(v) => bytemuck::cast_slice(v),
+            Self::By4(v) => bytemuck::cast_slice(v),
+            Self::By8(v) => bytemuck::cast_slice(v),
+            Self::Shared(memory) => memory.bytes(),
+        }
+    }
+
+    fn align(&self) -> usize {
+        match self {
+            Self::By1(_) => 1,
+            Self::By2(_) => 2,
+            Self::By4(_) => 4,
+            Self::By8(_) => 8,
+            Self::Shared(memory) => memory.align(),
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        match self {
+            Self::By1(v) => v.capacity(),
+            Self::By2(v) => v.capacity() * 2,
+            Self::By4(v) => v.capacity() * 4,
+            Self::By8(v) => v.capacity() * 8,
+            Self::Shared(memory) => memory.capacity(),
+        }
+    }
+
+    /// A copy of `bytes` in an allocation of at least the given alignment, with room for `capacity` bytes.
+    fn copy(bytes: &[u8], align: usize, capacity: usize) -> Self {
+        /// A vector of words that starts with the bytes.
+        fn words<W: bytemuck::Pod>(bytes: &[u8], capacity: usize) -> Vec<W> {
+            let mut words = Vec::with_capacity(capacity.max(bytes.len()).div_ceil(size_of::<W>()));
+            words.resize(bytes.len().div_ceil(size_of::<W>()), W::zeroed());
+            bytemuck::cast_slice_mut(&mut words)[..bytes.len()].copy_from_slice(bytes);
+            words
+        }
+        match align {
+            1 => Self::By1(words(bytes, capacity)),
+            2 => Self::By2(words(bytes, capacity)),
+            4 => Self::By4(words(bytes, capacity)),
+            _ => Self::By8(words(bytes, capacity)),
+        }
+    }
+}
+
+impl Bytes {
+    /// Takes over a vector of bytes. Its alignment is that of bytes; where elements need more, a copy is made when they are viewed.
+    pub fn from_bytes_vec(bytes: Vec<u8>) -> Self {
+        Self {
+            range: 0..bytes.len(),
+            memory: Memory::By1(bytes),
+        }
+    }
+
+    /// Takes over a vector of elements, with its alignment.
+    pub fn from_elems<E>(elems: Vec<E>) -> Self
+    where
+        E: NoUninit + Send + Sync,
+    {
+        let len = size_of_val(elems.as_slice());
+        let memory = match (size_of::<E>(), align_of::<E>()) {
+            (1, 1) => bytemuck::allocation::try_cast_vec(elems)
+                .map(Memory::By1)
+                .map_err(|(_, elems)| elems),
+            (2, 2) => bytemuck::allocation::try_cast_vec(elems)
+                .map(Memory::By2)
+                .map_err(|(_, elems)| elems),
+            (4, 4) => bytemuck::allocation::try_cast_vec(elems)
+                .map(Memory::By4)
+                .map_err(|(_, elems)| elems),
+            (8, 8) => bytemuck::allocation::try_cast_vec(elems)
+                .map(Memory::By8)
+                .map_err(|(_, elems)| elems),
+            _ => Err(elems),
+        };
+        let memory = memory.unwrap_or_else(|elems| {
+            Memory::copy(bytemuck::cast_slice(&elems), align_of::<E>(), len)
+        });
+        Self {
+            memory,
+            range: 0..len,
+        }
+    }
+
+    /// A copy of the bytes of a slice, aligned for every element type.
+    pub fn copy_of<E: NoUninit>(elems: &[E]) -> Self {
+        let bytes: &[u8] = bytemuck::cast_slice(elems);
+        Self {
+            memory: Memory::copy(bytes, 8, bytes.len()),
+            range: 0..bytes.len(),
+        }
+    }
+
+    /// The number of bytes.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// Whether there are no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.range.is_empty()
+    }
+
+    /// The number of bytes the allocation can hold.
+    pub fn capacity(&self) -> usize {
+        self.memory.capacity()
+    }
+
+    /// The alignment that the allocation was made with.
+    pub fn align(&self) -> usize {
+        self.memory.align()
+    }
+
+    /// Makes clones and views of these bytes share one allocation. Writing to bytes that are shared copies them first.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        match self.memory {
+            Memory::Shared(_) => self,
+            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_)) => Self {
+                memory: Memory::Shared(Arc::new(memory)),
+                range: self.range,
+            },
+        }
+    }
+
+    /// The bytes `start..end`, sharing the allocation if it is shared, else as a copy.
+    ///
+    /// # Errors
+    /// [`ViewError`] when the range is not within the bytes.
+    pub fn view(&self, start: usize, end: usize) -> Result<Bytes, ViewError> {
+        if start > end || end > self.len() {
+            return Err(ViewError {
+                start,
+                end,
+                len: self.len(),
+            });
+        }
+        Ok(match &self.memory {
+            Memory::Shared(memory) => Self {
+                memory: Memory::Shared(Arc::clone(memory)),
+                range: self.range.start + start..self.range.start + end,
+            },
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) => {
+                let part = &self[start..end];
+                Self {
+                    memory: Memory::copy(part, self.align(), part.len()),
+                    range: 0..part.len(),
+                }
+            }
+        })
+    }
+
+    /// Copies these bytes over the other's.
+    ///
+    /// # Panics
+    /// When the lengths differ.
+    #[track_caller]
+    pub fn copy_into(&self, other: &mut Self) {
+        assert!(
+            self.len() == other.len(),
+            "copy_into: lengths differ: {} bytes into {}",
+            self.len(),
+            other.len()
+        );
+        other.copy_from_slice(self);
+    }
+
+    /// Appends bytes.
+    pub fn extend_from_byte_slice(&mut self, bytes: &[u8]) {
+        self.extend_from_byte_slice_aligned(bytes, 1);
+    }
+
+    /// Appends bytes, and raises the alignment to at least `align` (at most 8).
+    ///
+    /// # Panics
+    /// When `align` is not a power of two.
+    #[track_caller]
+    pub fn extend_from_byte_slice_aligned(&mut self, bytes: &[u8], align: usize) {
+        assert!(
+            align.is_power_of_two(),
+            "alignment {align} is not a power of two"
+        );
+        let len = self.len() + bytes.len();
+        match &mut self.memory {
+            Memory::By1(v) if align == 1 => v.extend_from_slice(bytes),
+            _ => {
+                let align = align.max(self.align());
+                let capacity = if len > self.capacity() { len * 2 } else { len };
+                let mut joined = Vec::with_capacity(len);
+                joined.extend_from_slice(self);
+                joined.extend_from_slice(bytes);
+                self.memory = Memory::copy(&joined, align, capacity);
+            }
+        }
+        self.range = 0..len;
+    }
+
+    /// The elements, without a copy.
+    ///
+    /// # Errors
+    /// Gives the bytes back when they are shared, have another alignment or length, or are not valid elements.
+    pub fn try_into_vec<E: CheckedBitPattern + NoUninit>(self) -> Result<Vec<E>, Self> {
+        if bytemuck::checked::try_cast_slice::<u8, E>(&self).is_err() {
+            return Err(self);
+        }
+        /// Reinterprets a vector of words as bits of `E`, whose validity has been checked.
+        fn checked<W: bytemuck::Pod, E: CheckedBitPattern + NoUninit>(
+            words: Vec<W>,
+        ) -> Result<Vec<E>, Vec<W>> {
+            if size_of::<E>() != size_of::<W>() || align_of::<E>() != align_of::<W>() {
+                return Err(words);
+            }
+            let mut words = core::mem::ManuallyDrop::new(words);
+            let (ptr, len, capacity) = (words.as_mut_ptr(), words.len(), words.capacity());
+            // SAFETY: the vector is not dropped, size and alignment of the two types are equal, and the caller has checked that
+            // every element is a valid bit pattern of `E`.
+            Ok(unsafe { Vec::from_raw_parts(ptr.cast::<E>(), len, capacity) })
+        }
+        let range = self.range;
+        let memory = match self.memory {
+            Memory::By1(v) if range.len() == v.len() => checked(v).map_err(Memory::By1),
+            Memory::By2(v) if range.len() == v.len() * 2 => checked(v).map_err(Memory::By2),
+            Memory::By4(v) if range.len() == v.len() * 4 => checked(v).map_err(Memory::By4),
+            Memory::By8(v) if range.len() == v.len() * 8 => checked(v).map_err(Memory::By8),
+            memory => Err(memory),
+        };
+        memory.map_err(|memory| Self { memory, range })
+    }
+}
+
+/// A view outside of the bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ViewError {
+    /// First byte asked for.
+    pub start: usize,
+    /// End of the range asked for.
+    pub end: usize,
+    /// Number of bytes there are.
+    pub len: usize,
+}
+
+impl fmt::Display for ViewError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { start, end, len } = self;
+        write!(f, "bytes {start}..{end} are not within the {len} bytes")
+    }
+}
+
+impl core::error::Error for ViewError {}
+
+impl Deref for Bytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.memory.bytes()[self.range.clone()]
+    }
+}
+
+impl DerefMut for Bytes {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        if let Memory::Shared(_) = self.memory {
+            self.memory = Memory::copy(self, self.align(), self.len());
+            self.range = 0..self.len();
+        }
+        let range = self.range.clone();
+        let bytes = match &mut self.memory {
+            Memory::By1(v) => v.as_mut_slice(),
+            Memory::By2(v) => bytemuck::cast_slice_mut(v),
+            Memory::By4(v) => bytemuck::cast_slice_mut(v),
+            Memory::By8(v) => bytemuck::cast_slice_mut(v),
+            Memory::Shared(_) => unreachable!("shared memory was copied above"),
+        };
+        &mut bytes[range]
+    }
+}
+
+impl Clone for Bytes {
+    fn clone(&self) -> Self {
+        let memory = match &self.memory {
+            Memory::Shared(memory) => Memory::Shared(Arc::clone(memory)),
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) => {
+                return Self {
+                    memory: Memory::copy(self, self.align(), self.len()),
+                    range: 0..self.len(),
+                };
+            }
+        };
+        Self {
+            memory,
+            range: self.range.clone(),
+        }
+    }
+}
+
+impl PartialEq for Bytes {
+    fn eq(&self, other: &Self) -> bool {
+        self[..] == other[..]
+    }
+}
+
+impl Eq for Bytes {}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 16;
+        if self.len() <= SHOWN {
+            write!(f, "Bytes({:?})", &self[..])
+        } else {
+            write!(f, "Bytes({:?}.. of {})", &self[..SHOWN], self.len())
+        }
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Accepts bytes, or a sequence of numbers where the format has no bytes.
+        struct BytesVisitor;
+
+        impl<'de> Visitor<'de> for BytesVisitor {
+            type Value = Bytes;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("bytes")
+            }
+
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes::copy_of(bytes))
+            }
+
+            fn visit_byte_buf<E: serde::de::Error>(self, bytes: Vec<u8>) -> Result<Bytes, E> {
+                Ok(Bytes::from_bytes_vec(bytes))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Bytes, A::Error> {
+                // The hint is not to be trusted with an allocation of its size.
+                let mut bytes = Vec::with_capacity(seq.size_hint().unwrap_or(0).min(1 << 16));
+                while let Some(byte) = seq.next_element()? {
+                    bytes.push(byte);
+                }
+                Ok(Bytes::from_bytes_vec(bytes))
+            }
+        }
+
+        deserializer.deserialize_byte_buf(BytesVisitor)
+    }
+}

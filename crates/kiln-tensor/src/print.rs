@@ -1,0 +1,191 @@
+//! Printing of tensors: nested brackets, summarised when there are many values.
+
+use core::fmt::{self, Write};
+
+use crate::data::TensorData;
+use crate::dtype::DType;
+use crate::element::Element;
+use half::{bf16, f16};
+
+/// How tensors are printed.
+///
+/// ```
+/// use kiln_tensor::{PrintOptions, set_print_options};
+/// set_print_options(PrintOptions { precision: Some(2), ..Default::default() });
+/// ```
+#[derive(Clone, Debug)]
+pub struct PrintOptions {
+    /// Tensors with more values than this are summarised.
+    pub threshold: usize,
+    /// Number of values shown at each end of an axis in a summary.
+    pub edge_items: usize,
+    /// Number of decimals of floats; `None` shows what is needed to tell a float from its neighbours. `{:.2}` overrides it.
+    pub precision: Option<usize>,
+}
+
+impl PrintOptions {
+    /// The default: summaries above 1000 values, with 3 at each end.
+    pub const fn const_default() -> Self {
+        Self {
+            threshold: 1000,
+            edge_items: 3,
+            precision: None,
+        }
+    }
+}
+
+impl Default for PrintOptions {
+    fn default() -> Self {
+        Self::const_default()
+    }
+}
+
+static OPTIONS: spin::RwLock<PrintOptions> = spin::RwLock::new(PrintOptions::const_default());
+
+/// Sets how tensors are printed from now on, on every thread.
+pub fn set_print_options(options: PrintOptions) {
+    *OPTIONS.write() = options;
+}
+
+/// Prints the values as nested brackets.
+pub(crate) fn format_values(data: &TensorData, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let options = OPTIONS.read().clone();
+    let printer = Printer {
+        shape: data.shape(),
+        edge_items: (data.num_elements() > options.threshold).then_some(options.edge_items),
+        precision: f.precision().or(options.precision),
+    };
+    match data.dtype() {
+        DType::F64 => printer.floats::<f64>(data, f),
+        DType::F32 => printer.floats::<f32>(data, f),
+        DType::Flex32 => printer.values(data, f, |f, x: crate::element::flex32, precision| {
+            float(f, x.to_f32(), precision)
+        }),
+        DType::F16 => printer.floats::<f16>(data, f),
+        DType::BF16 => printer.floats::<bf16>(data, f),
+        DType::I64 => printer.integers::<i64>(data, f),
+        DType::I32 => printer.integers::<i32>(data, f),
+        DType::I16 => printer.integers::<i16>(data, f),
+        DType::I8 => printer.integers::<i8>(data, f),
+        DType::U64 => printer.integers::<u64>(data, f),
+        DType::U32 => printer.integers::<u32>(data, f),
+        DType::U16 => printer.integers::<u16>(data, f),
+        DType::U8 => printer.integers::<u8>(data, f),
+        DType::Bool(_) => printer.integers::<bool>(data, f),
+        DType::QFloat(scheme) => write!(f, "{scheme:?}"),
+    }
+}
+
+/// Prints a tensor: its values, shape, device, kind and type.
+///
+/// ```text
+/// Tensor {
+///   data:
+/// [[1.0, 2.0],
+///  [3.0, 4.0]],
+///   shape:  [2, 2],
+///   device:  Cpu,
+///   kind:  "Float",
+///   dtype:  "f32",
+/// }
+/// ```
+pub(crate) fn format_tensor(
+    data: &TensorData,
+    device: &dyn fmt::Debug,
+    kind: &str,
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    writeln!(f, "Tensor {{")?;
+    writeln!(f, "  data:")?;
+    format_values(data, f)?;
+    writeln!(f, ",")?;
+    writeln!(f, "  shape:  {},", data.shape())?;
+    writeln!(f, "  device:  {device:?},")?;
+    writeln!(f, "  kind:  {kind:?},")?;
+    writeln!(f, "  dtype:  {:?},", data.dtype().name())?;
+    write!(f, "}}")
+}
+
+fn float<F: fmt::Debug + fmt::Display>(
+    f: &mut dyn Write,
+    x: F,
+    precision: Option<usize>,
+) -> fmt::Result {
+    match precision {
+        Some(precision) => write!(f, "{x:.precision$}"),
+        None => write!(f, "{x:?}"),
+    }
+}
+
+/// What is the same for every value of a print.
+struct Printer<'a> {
+    shape: &'a [usize],
+    /// The number of values shown at each end of an axis; all of them without.
+    edge_items: Option<usize>,
+    precision: Option<usize>,
+}
+
+impl Printer<'_> {
+    fn floats<E: Element>(&self, data: &TensorData, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.values::<E>(data, f, float)
+    }
+
+    fn integers<E: Element>(&self, data: &TensorData, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.values::<E>(data, f, |f, x, _| write!(f, "{x}"))
+    }
+
+    fn values<E: Element>(
+        &self,
+        data: &TensorData,
+        f: &mut fmt::Formatter<'_>,
+        print: fn(&mut dyn Write, E, Option<usize>) -> fmt::Result,
+    ) -> fmt::Result {
+        let values = data.try_to_vec_as::<E>().map_err(|_| fmt::Error)?;
+        self.axis(0, 0, f, &|position, f| {
+            print(f, values[position], self.precision)
+        })
+    }
+
+    /// Prints the part below `axis` that starts at position `start` of the values.
+    fn axis(
+        &self,
+        axis: usize,
+        start: usize,
+        f: &mut dyn Write,
+        print: &dyn Fn(usize, &mut dyn Write) -> fmt::Result,
+    ) -> fmt::Result {
+        let Some(&size) = self.shape.get(axis) else {
+            return print(start, f);
+        };
+        let stride: usize = self.shape[axis + 1..].iter().product();
+        let innermost = axis + 1 == self.shape.len();
+        let separate = |f: &mut dyn Write| {
+            if innermost {
+                f.write_str(", ")
+            } else {
+                write!(f, ",\n{:indent$}", "", indent = axis + 1)
+            }
+        };
+        let hidden = match self.edge_items {
+            Some(edge) if size > 2 * edge => edge..size - edge,
+            _ => size..size,
+        };
+        f.write_char('[')?;
+        let mut first = true;
+        for index in (0..hidden.start).chain(hidden.end..size) {
+            if !first {
+                separate(f)?;
+            }
+            if index == hidden.end {
+                f.write_str("...")?;
+                separate(f)?;
+            }
+            first = false;
+            self.axis(axis + 1, start + index * stride, f, print)?;
+        }
+        if hidden.end == size && !hidden.is_empty() {
+            f.write_str("...")?;
+        }
+        f.write_char(']')
+    }
+}

@@ -1,0 +1,209 @@
+//! Integers as axis numbers, element indices and sizes; negative ones count from the end.
+
+use core::fmt::Debug;
+
+use super::BoundsError;
+
+/// An integer usable as an axis or an element index; negative values count from the end.
+///
+/// ```
+/// use kiln_tensor::AsIndex;
+/// assert_eq!((-1i32).expect_dim_index(3), 2);
+/// assert_eq!(1usize.expect_elem_index(3), 1);
+/// assert!(3.try_dim_index(3).is_err());
+/// ```
+pub trait AsIndex: Debug + Copy + Sized {
+    /// The value as a signed index.
+    ///
+    /// # Panics
+    /// When the value does not fit `isize`.
+    fn as_index(self) -> isize;
+
+    /// The axis named by this index among `size` axes. An index of 0 or -1 names the only position of a scalar (`size == 0`).
+    ///
+    /// # Errors
+    /// [`BoundsError::Dim`] when the axis does not exist.
+    fn try_dim_index(self, size: usize) -> Result<usize, BoundsError> {
+        IndexWrap::dim().with_wrap_scalar(true).try_wrap(self, size)
+    }
+
+    /// The element position named by this index among `size` elements.
+    ///
+    /// # Panics
+    /// When the position does not exist.
+    #[track_caller]
+    fn expect_elem_index(self, size: usize) -> usize {
+        IndexWrap::expect_elem(self, size)
+    }
+
+    /// The axis named by this index among `size` axes.
+    ///
+    /// # Panics
+    /// When the axis does not exist.
+    #[track_caller]
+    fn expect_dim_index(self, size: usize) -> usize {
+        IndexWrap::expect_dim(self, size)
+    }
+}
+
+/// An integer usable as a size.
+pub trait AsSize: Debug + Copy + Sized {
+    /// The value as a size.
+    ///
+    /// # Panics
+    /// When the value is negative or does not fit `usize`.
+    fn as_size(self) -> usize;
+}
+
+/// Implements [`AsIndex`] and [`AsSize`] for the primitive integers.
+macro_rules! integers {
+    ($($t:ty),*) => {$(
+        impl AsIndex for $t {
+            #[inline]
+            #[track_caller]
+            fn as_index(self) -> isize {
+                isize::try_from(self).unwrap_or_else(|_| panic!("index {self} does not fit isize"))
+            }
+        }
+        impl AsSize for $t {
+            #[inline]
+            #[track_caller]
+            fn as_size(self) -> usize {
+                usize::try_from(self).unwrap_or_else(|_| panic!("size {self} is negative or too large"))
+            }
+        }
+    )*};
+}
+integers!(i8, i16, i32, i64, isize, u8, u16, u32, u64, usize);
+
+impl<T: AsIndex> AsIndex for &T {
+    #[track_caller]
+    fn as_index(self) -> isize {
+        (*self).as_index()
+    }
+}
+
+impl<T: AsSize> AsSize for &T {
+    #[track_caller]
+    fn as_size(self) -> usize {
+        (*self).as_size()
+    }
+}
+
+/// The rule by which a signed index is brought into `0..size`.
+#[derive(Debug)]
+pub struct IndexWrap {
+    is_dim: bool,
+    wrap_scalar: bool,
+}
+
+impl IndexWrap {
+    /// The rule for element indices: valid in `-size..size`, nothing is valid for size 0.
+    pub fn index() -> Self {
+        Self {
+            is_dim: false,
+            wrap_scalar: false,
+        }
+    }
+
+    /// The rule for axes: valid in `-rank..rank`.
+    pub fn dim() -> Self {
+        Self {
+            is_dim: true,
+            wrap_scalar: false,
+        }
+    }
+
+    /// Whether a size of 0 is taken for one position, so that a scalar accepts axis 0 and -1.
+    pub fn with_wrap_scalar(self, wrap_scalar: bool) -> Self {
+        Self {
+            wrap_scalar,
+            ..self
+        }
+    }
+
+    /// The position in `0..size`.
+    ///
+    /// # Errors
+    /// [`BoundsError`] when the index is out of range.
+    pub fn try_wrap<I: AsIndex>(&self, idx: I, size: usize) -> Result<usize, BoundsError> {
+        let index = idx.as_index();
+        let range = if size == 0 && self.wrap_scalar {
+            1
+        } else {
+            size
+        };
+        let wrapped = if index < 0 {
+            range.checked_sub(index.unsigned_abs())
+        } else {
+            Some(index as usize).filter(|i| *i < range)
+        };
+        wrapped.ok_or(if self.is_dim {
+            BoundsError::Dim { index, rank: size }
+        } else {
+            BoundsError::Index { index, size }
+        })
+    }
+
+    /// The position in `0..size`.
+    ///
+    /// # Panics
+    /// When the index is out of range.
+    #[track_caller]
+    pub fn expect_wrap<I: AsIndex>(&self, idx: I, size: usize) -> usize {
+        self.try_wrap(idx, size).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// The element position in `0..size`.
+    ///
+    /// # Panics
+    /// When the index is out of range.
+    #[track_caller]
+    pub fn expect_elem<I: AsIndex>(idx: I, size: usize) -> usize {
+        Self::index().expect_wrap(idx, size)
+    }
+
+    /// The axis in `0..size`.
+    ///
+    /// # Panics
+    /// When the axis is out of range.
+    #[track_caller]
+    pub fn expect_dim<I: AsIndex>(idx: I, size: usize) -> usize {
+        Self::dim().with_wrap_scalar(true).expect_wrap(idx, size)
+    }
+}
+
+/// Brings any index into `0..size` by counting round and round (Euclidean remainder); 0 for size 0.
+///
+/// ```
+/// assert_eq!(kiln_tensor::wrap_index(-1, 4), 3);
+/// assert_eq!(kiln_tensor::wrap_index(9, 4), 1);
+/// ```
+pub fn wrap_index<I: AsIndex>(idx: I, size: usize) -> usize {
+    if size == 0 {
+        return 0;
+    }
+    idx.as_index().rem_euclid(size as isize) as usize
+}
+
+/// The row-major position of the element at `indices` in a tensor of the given shape; negative indices count from the end.
+///
+/// ```
+/// assert_eq!(kiln_tensor::ravel_index(&[1, -1], &[2, 3]), 5);
+/// ```
+///
+/// # Panics
+/// When the number of indices is not the rank, or an index is out of range.
+#[track_caller]
+pub fn ravel_index<I: AsIndex>(indices: &[I], shape: &[usize]) -> usize {
+    assert!(
+        indices.len() == shape.len(),
+        "ravel_index: {} indices given for shape {shape:?}",
+        indices.len()
+    );
+    let mut at = 0;
+    for (index, size) in indices.iter().zip(shape) {
+        at = at * size + IndexWrap::expect_elem(*index, *size);
+    }
+    at
+}
