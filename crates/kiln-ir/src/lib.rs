@@ -4,7 +4,7 @@
 //!
 //! * [`Graph`] is what a trace records: nodes of [`Op`]s with inferred shapes and dtypes ([`infer`]).
 //! * [`table`] is the only list of elementwise ops; everything about an op (its meaning, domain, spelling) is one row there.
-//! * The scalar interpreter in kiln-compiler executes a graph in plain code: the oracle every backend and every fusion is tested against.
+//! * [`interp`] executes graphs and programs in plain scalar code: the oracle every backend and every fusion is tested against.
 //! * [`Program`] is what the compiler makes of a graph: [`Kernel`]s over buffers with a memory plan.
 //! * [`Runtime`] is what a device implements to execute programs.
 //!
@@ -19,6 +19,7 @@ pub mod dtype;
 pub mod expr;
 pub mod graph;
 pub mod infer;
+pub mod interp;
 pub mod kernel;
 pub mod op;
 pub mod philox;
