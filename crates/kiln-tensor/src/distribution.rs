@@ -35,29 +35,18 @@ impl Distribution {
         E: Element,
     {
         self.check();
-        DistributionSampler {
-            distribution: self,
-            rng,
-            element: PhantomData,
-        }
+        DistributionSampler { distribution: self, rng, element: PhantomData }
     }
 
     #[track_caller]
     fn check(self) {
         match self {
             Self::Default => {}
-            Self::Bernoulli(p) => assert!(
-                (0.0..=1.0).contains(&p),
-                "Bernoulli: probability {p} is outside of 0..=1"
-            ),
-            Self::Uniform(low, high) => assert!(
-                low < high && (high - low).is_finite(),
-                "Uniform: the range {low}..{high} is empty or infinite"
-            ),
-            Self::Normal(mean, std) => assert!(
-                std >= 0.0 && std.is_finite() && mean.is_finite(),
-                "Normal: mean {mean}, standard deviation {std} is not valid"
-            ),
+            Self::Bernoulli(p) => assert!((0.0..=1.0).contains(&p), "Bernoulli: probability {p} is outside of 0..=1"),
+            Self::Uniform(low, high) => assert!(low < high && (high - low).is_finite(), "Uniform: the range {low}..{high} is empty or infinite"),
+            Self::Normal(mean, std) => {
+                assert!(std >= 0.0 && std.is_finite() && mean.is_finite(), "Normal: mean {mean}, standard deviation {std} is not valid")
+            }
         }
     }
 }
@@ -131,8 +120,6 @@ pub(crate) fn random_bool<R: Rng>(distribution: Distribution, rng: &mut R) -> bo
     match distribution {
         Distribution::Default => rng.random(),
         Distribution::Bernoulli(_) => real(distribution, rng) != 0.0,
-        Distribution::Uniform(..) | Distribution::Normal(..) => {
-            real(distribution, rng).to_i64() != 0
-        }
+        Distribution::Uniform(..) | Distribution::Normal(..) => real(distribution, rng).to_i64() != 0,
     }
 }

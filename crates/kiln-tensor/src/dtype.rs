@@ -60,10 +60,7 @@ impl DType {
 
     /// Whether this is a float type; quantized types are not.
     pub fn is_float(&self) -> bool {
-        matches!(
-            self,
-            Self::F64 | Self::F32 | Self::Flex32 | Self::F16 | Self::BF16
-        )
+        matches!(self, Self::F64 | Self::F32 | Self::Flex32 | Self::F16 | Self::BF16)
     }
 
     /// Whether this is a signed integer type.
@@ -150,18 +147,10 @@ impl FloatDType {
     /// The numeric limits of the type.
     pub const fn finfo(self) -> FloatInfo {
         match self {
-            Self::F64 => FloatInfo {
-                epsilon: f64::EPSILON,
-                max: f64::MAX,
-                min: f64::MIN,
-                min_positive: f64::MIN_POSITIVE,
-            },
-            Self::F32 => FloatInfo {
-                epsilon: f32::EPSILON as f64,
-                max: f32::MAX as f64,
-                min: f32::MIN as f64,
-                min_positive: f32::MIN_POSITIVE as f64,
-            },
+            Self::F64 => FloatInfo { epsilon: f64::EPSILON, max: f64::MAX, min: f64::MIN, min_positive: f64::MIN_POSITIVE },
+            Self::F32 => {
+                FloatInfo { epsilon: f32::EPSILON as f64, max: f32::MAX as f64, min: f32::MIN as f64, min_positive: f32::MIN_POSITIVE as f64 }
+            }
             // What a computation in it guarantees is half precision; what can be stored is single precision.
             Self::Flex32 => FloatInfo {
                 epsilon: half::f16::EPSILON.to_f64_const(),
@@ -295,6 +284,52 @@ impl From<DType> for BoolStore {
         match dtype {
             DType::Bool(store) => store,
             other => panic!("expected a bool dtype, found {other:?}"),
+        }
+    }
+}
+
+impl From<kiln_ir::DType> for DType {
+    fn from(dtype: kiln_ir::DType) -> Self {
+        match dtype {
+            kiln_ir::DType::F64 => Self::F64,
+            kiln_ir::DType::F32 => Self::F32,
+            kiln_ir::DType::F16 => Self::F16,
+            kiln_ir::DType::BF16 => Self::BF16,
+            kiln_ir::DType::I64 => Self::I64,
+            kiln_ir::DType::I32 => Self::I32,
+            kiln_ir::DType::I16 => Self::I16,
+            kiln_ir::DType::I8 => Self::I8,
+            kiln_ir::DType::U64 => Self::U64,
+            kiln_ir::DType::U32 => Self::U32,
+            kiln_ir::DType::U16 => Self::U16,
+            kiln_ir::DType::U8 => Self::U8,
+            kiln_ir::DType::Bool => Self::Bool(BoolStore::Native),
+        }
+    }
+}
+
+impl From<DType> for kiln_ir::DType {
+    /// The type that programs compute with: `Flex32` is `F32`, and all booleans are one type.
+    ///
+    /// # Panics
+    /// When the type is quantized: quantized values are stored as integers, with their scales apart.
+    #[track_caller]
+    fn from(dtype: DType) -> Self {
+        match dtype {
+            DType::F64 => Self::F64,
+            DType::F32 | DType::Flex32 => Self::F32,
+            DType::F16 => Self::F16,
+            DType::BF16 => Self::BF16,
+            DType::I64 => Self::I64,
+            DType::I32 => Self::I32,
+            DType::I16 => Self::I16,
+            DType::I8 => Self::I8,
+            DType::U64 => Self::U64,
+            DType::U32 => Self::U32,
+            DType::U16 => Self::U16,
+            DType::U8 => Self::U8,
+            DType::Bool(_) => Self::Bool,
+            DType::QFloat(scheme) => panic!("no program computes with quantized values: {scheme:?}"),
         }
     }
 }

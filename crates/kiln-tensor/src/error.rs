@@ -31,32 +31,23 @@ pub enum ExecutionError {
 impl ExecutionError {
     /// A failure that records the place it is made.
     pub fn generic(reason: impl Into<String>) -> Self {
-        Self::Generic {
-            reason: reason.into(),
-            backtrace: BackTrace::capture(),
-        }
+        Self::Generic { reason: reason.into(), backtrace: BackTrace::capture() }
     }
 
     /// A failure described by the device.
     pub fn with_context(reason: impl Into<String>) -> Self {
-        Self::WithContext {
-            reason: reason.into(),
-        }
+        Self::WithContext { reason: reason.into() }
     }
 
     /// A fault from which the device does not recover.
     pub fn device_poisoned(reason: impl Into<String>) -> Self {
-        Self::DevicePoisoned {
-            reason: reason.into(),
-        }
+        Self::DevicePoisoned { reason: reason.into() }
     }
 
     /// What happened.
     pub fn reason(&self) -> &str {
         match self {
-            Self::WithContext { reason }
-            | Self::Generic { reason, .. }
-            | Self::DevicePoisoned { reason } => reason,
+            Self::WithContext { reason } | Self::Generic { reason, .. } | Self::DevicePoisoned { reason } => reason,
         }
     }
 
@@ -83,11 +74,7 @@ impl fmt::Debug for ExecutionError {
         match self {
             Self::Generic { backtrace, .. } => {
                 let backtrace = backtrace.to_string();
-                if backtrace.is_empty() {
-                    Ok(())
-                } else {
-                    write!(f, "\n{backtrace}")
-                }
+                if backtrace.is_empty() { Ok(()) } else { write!(f, "\n{backtrace}") }
             }
             Self::WithContext { .. } | Self::DevicePoisoned { .. } => Ok(()),
         }

@@ -21,22 +21,18 @@ pub mod cast {
     pub use crate::element::ToElement;
 }
 
-pub use data::{
-    AccessError, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError,
-    Tolerance, ViewError,
-};
+pub use data::{AccessError, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError};
 pub use distribution::{Distribution, DistributionSampler};
 pub use dtype::{BoolDType, BoolStore, DType, FloatDType, FloatInfo, IntDType};
 pub use element::{
-    Element, ElementAdd, ElementComparison, ElementConversion, ElementEq, ElementLimits,
-    ElementOrdered, ElementRandom, Scalar, flex32,
+    Element, ElementAdd, ElementComparison, ElementConversion, ElementEq, ElementLimits, ElementOrdered, ElementRandom, Scalar, flex32,
 };
 pub use error::{BackTrace, ExecutionError};
 pub use half::{bf16, f16};
 pub use print::{PrintOptions, set_print_options};
 pub use shape::{
-    AsIndex, AsSize, BoundsError, BroadcastArgs, ExpressionError, IndexWrap, MetadataError,
-    MovedimArgs, ReshapeArgs, Shape, calculate_matmul_output, ravel_index, wrap_index,
+    AsIndex, AsSize, BoundsError, BroadcastArgs, ExpressionError, IndexWrap, MetadataError, MovedimArgs, ReshapeArgs, Shape, calculate_matmul_output,
+    ravel_index, wrap_index,
 };
 pub use slice::{Slice, SliceArg, SliceIter, SliceOps};
 pub use smallvec::SmallVec;

@@ -26,11 +26,7 @@ pub struct PrintOptions {
 impl PrintOptions {
     /// The default: summaries above 1000 values, with 3 at each end.
     pub const fn const_default() -> Self {
-        Self {
-            threshold: 1000,
-            edge_items: 3,
-            precision: None,
-        }
+        Self { threshold: 1000, edge_items: 3, precision: None }
     }
 }
 
@@ -58,9 +54,7 @@ pub(crate) fn format_values(data: &TensorData, f: &mut fmt::Formatter<'_>) -> fm
     match data.dtype() {
         DType::F64 => printer.floats::<f64>(data, f),
         DType::F32 => printer.floats::<f32>(data, f),
-        DType::Flex32 => printer.values(data, f, |f, x: crate::element::flex32, precision| {
-            float(f, x.to_f32(), precision)
-        }),
+        DType::Flex32 => printer.values(data, f, |f, x: crate::element::flex32, precision| float(f, x.to_f32(), precision)),
         DType::F16 => printer.floats::<f16>(data, f),
         DType::BF16 => printer.floats::<bf16>(data, f),
         DType::I64 => printer.integers::<i64>(data, f),
@@ -89,12 +83,7 @@ pub(crate) fn format_values(data: &TensorData, f: &mut fmt::Formatter<'_>) -> fm
 ///   dtype:  "f32",
 /// }
 /// ```
-pub(crate) fn format_tensor(
-    data: &TensorData,
-    device: &dyn fmt::Debug,
-    kind: &str,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
+pub(crate) fn format_tensor(data: &TensorData, device: &dyn fmt::Debug, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     writeln!(f, "Tensor {{")?;
     writeln!(f, "  data:")?;
     format_values(data, f)?;
@@ -106,11 +95,7 @@ pub(crate) fn format_tensor(
     write!(f, "}}")
 }
 
-fn float<F: fmt::Debug + fmt::Display>(
-    f: &mut dyn Write,
-    x: F,
-    precision: Option<usize>,
-) -> fmt::Result {
+fn float<F: fmt::Debug + fmt::Display>(f: &mut dyn Write, x: F, precision: Option<usize>) -> fmt::Result {
     match precision {
         Some(precision) => write!(f, "{x:.precision$}"),
         None => write!(f, "{x:?}"),
@@ -141,30 +126,18 @@ impl Printer<'_> {
         print: fn(&mut dyn Write, E, Option<usize>) -> fmt::Result,
     ) -> fmt::Result {
         let values = data.try_to_vec_as::<E>().map_err(|_| fmt::Error)?;
-        self.axis(0, 0, f, &|position, f| {
-            print(f, values[position], self.precision)
-        })
+        self.axis(0, 0, f, &|position, f| print(f, values[position], self.precision))
     }
 
     /// Prints the part below `axis` that starts at position `start` of the values.
-    fn axis(
-        &self,
-        axis: usize,
-        start: usize,
-        f: &mut dyn Write,
-        print: &dyn Fn(usize, &mut dyn Write) -> fmt::Result,
-    ) -> fmt::Result {
+    fn axis(&self, axis: usize, start: usize, f: &mut dyn Write, print: &dyn Fn(usize, &mut dyn Write) -> fmt::Result) -> fmt::Result {
         let Some(&size) = self.shape.get(axis) else {
             return print(start, f);
         };
         let stride: usize = self.shape[axis + 1..].iter().product();
         let innermost = axis + 1 == self.shape.len();
         let separate = |f: &mut dyn Write| {
-            if innermost {
-                f.write_str(", ")
-            } else {
-                write!(f, ",\n{:indent$}", "", indent = axis + 1)
-            }
+            if innermost { f.write_str(", ") } else { write!(f, ",\n{:indent$}", "", indent = axis + 1) }
         };
         let hidden = match self.edge_items {
             Some(edge) if size > 2 * edge => edge..size - edge,

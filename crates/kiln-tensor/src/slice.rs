@@ -76,10 +76,7 @@ impl Slice {
             Some(end) => end.min(size),
             None => size,
         };
-        Self {
-            end: Some(end),
-            ..self
-        }
+        Self { end: Some(end), ..self }
     }
 
     /// The slice `start..end` with a step; the same as [`new`](Self::new).
@@ -109,11 +106,7 @@ impl Slice {
     /// The positions `start..end` on an axis of the given size, without the step. Positions outside of the axis are cut off.
     pub fn range(&self, size: usize) -> Range<usize> {
         let clamp = |position: isize| {
-            let position = if position < 0 {
-                position + size as isize
-            } else {
-                position
-            };
+            let position = if position < 0 { position + size as isize } else { position };
             position.clamp(0, size as isize) as usize
         };
         let start = clamp(self.start);
@@ -138,9 +131,7 @@ impl Slice {
 
     /// The number of positions taken on an axis of the given size.
     pub fn output_size(&self, dim_size: usize) -> usize {
-        self.range(dim_size)
-            .len()
-            .div_ceil(self.step.unsigned_abs())
+        self.range(dim_size).len().div_ceil(self.step.unsigned_abs())
     }
 
     /// Checks that the slice lies within an axis of the given size.
@@ -183,26 +174,16 @@ impl FromStr for Slice {
 
     /// Parses `start..end;step`, where each part may be absent, `start..=end`, or one position.
     fn from_str(source: &str) -> Result<Self, ExpressionError> {
-        let number = |text: &str| {
-            (text.trim().parse::<isize>())
-                .map_err(|e| ExpressionError::parse_error(e.to_string(), source))
-        };
+        let number = |text: &str| (text.trim().parse::<isize>()).map_err(|e| ExpressionError::parse_error(e.to_string(), source));
         let optional = |text: &str| {
-            if text.trim().is_empty() {
-                Ok(None)
-            } else {
-                number(text).map(Some)
-            }
+            if text.trim().is_empty() { Ok(None) } else { number(text).map(Some) }
         };
         let (range, step) = match source.split_once(';') {
             Some((range, step)) => (range, Some(number(step)?)),
             None => (source, None),
         };
         if step == Some(0) {
-            return Err(ExpressionError::invalid_expression(
-                "the step must not be 0",
-                source,
-            ));
+            return Err(ExpressionError::invalid_expression("the step must not be 0", source));
         }
         let slice = match range.split_once("..") {
             Some((start, end)) => {
@@ -215,10 +196,7 @@ impl FromStr for Slice {
             }
             None => Self::index(number(range)?),
         };
-        Ok(Self {
-            step: step.unwrap_or(1),
-            ..slice
-        })
+        Ok(Self { step: step.unwrap_or(1), ..slice })
     }
 }
 
@@ -287,11 +265,7 @@ impl Iterator for SliceIter {
 
     fn next(&mut self) -> Option<isize> {
         let Slice { start, end, step } = self.slice;
-        let inside = if step > 0 {
-            end.is_none_or(|end| self.next < end)
-        } else {
-            self.next >= start
-        };
+        let inside = if step > 0 { end.is_none_or(|end| self.next < end) } else { self.next >= start };
         inside.then(|| {
             let position = self.next;
             self.next += step;
@@ -333,11 +307,7 @@ pub trait SliceArg {
 #[track_caller]
 fn fill(slices: impl ExactSizeIterator<Item = Slice>, shape: &Shape) -> Vec<Slice> {
     let given = slices.len();
-    assert!(
-        given <= shape.rank(),
-        "slice: {given} slices given for shape {shape} of rank {}",
-        shape.rank()
-    );
+    assert!(given <= shape.rank(), "slice: {given} slices given for shape {shape} of rank {}", shape.rank());
     let mut all = Vec::with_capacity(shape.rank());
     all.extend(slices);
     all.resize(shape.rank(), Slice::full());
@@ -402,10 +372,7 @@ impl SliceOps for Shape {
 
     fn slice(mut self, slices: &[Slice]) -> Result<Self, MetadataError> {
         if slices.len() > self.rank() {
-            return Err(MetadataError::RankMismatch {
-                left: self.rank(),
-                right: slices.len(),
-            });
+            return Err(MetadataError::RankMismatch { left: self.rank(), right: slices.len() });
         }
         for (size, slice) in self.iter_mut().zip(slices) {
             *size = slice.output_size(*size);

@@ -24,12 +24,7 @@ impl TensorData {
     /// When they differ, with the first differences.
     #[track_caller]
     pub fn assert_eq(&self, other: &Self, strict: bool) {
-        assert!(
-            !strict || self.dtype == other.dtype,
-            "data types differ: left {:?}, right {:?}",
-            self.dtype,
-            other.dtype
-        );
+        assert!(!strict || self.dtype == other.dtype, "data types differ: left {:?}, right {:?}", self.dtype, other.dtype);
         match self.dtype {
             DType::F64 => self.assert_equal::<f64>(other),
             DType::F32 => self.assert_equal::<f32>(other),
@@ -47,10 +42,7 @@ impl TensorData {
             DType::Bool(_) => self.assert_equal::<bool>(other),
             DType::QFloat(_) => {
                 self.assert_shape(other);
-                assert!(
-                    self.dtype == other.dtype && self.bytes == other.bytes,
-                    "quantized data differ"
-                );
+                assert!(self.dtype == other.dtype && self.bytes == other.bytes, "quantized data differ");
             }
         }
     }
@@ -97,10 +89,7 @@ impl TensorData {
     /// When one does not.
     #[track_caller]
     pub fn assert_within_range<E: ElementOrdered>(&self, range: Range<E>) {
-        let inside = |x: &E| {
-            ElementComparison::cmp(x, &range.start).is_ge()
-                && ElementComparison::cmp(x, &range.end).is_lt()
-        };
+        let inside = |x: &E| ElementComparison::cmp(x, &range.start).is_ge() && ElementComparison::cmp(x, &range.end).is_lt();
         self.assert_all(inside, &format!("{}..{}", range.start, range.end));
     }
 
@@ -111,49 +100,28 @@ impl TensorData {
     #[track_caller]
     pub fn assert_within_range_inclusive<E: ElementOrdered>(&self, range: RangeInclusive<E>) {
         let (start, end) = range.into_inner();
-        let inside = |x: &E| {
-            ElementComparison::cmp(x, &start).is_ge() && ElementComparison::cmp(x, &end).is_le()
-        };
+        let inside = |x: &E| ElementComparison::cmp(x, &start).is_ge() && ElementComparison::cmp(x, &end).is_le();
         self.assert_all(inside, &format!("{start}..={end}"));
     }
 
     #[track_caller]
     fn assert_all<E: Element>(&self, inside: impl Fn(&E) -> bool, range: &str) {
         for (position, x) in self.iter::<E>().enumerate() {
-            assert!(
-                inside(&x),
-                "value {x} at position {position} is outside of {range}"
-            );
+            assert!(inside(&x), "value {x} at position {position} is outside of {range}");
         }
     }
 
     #[track_caller]
     fn assert_shape(&self, other: &Self) {
-        assert!(
-            self.shape == other.shape,
-            "shapes differ: left {}, right {}",
-            self.shape,
-            other.shape
-        );
+        assert!(self.shape == other.shape, "shapes differ: left {}, right {}", self.shape, other.shape);
     }
 
-    fn differences<E: Element>(
-        &self,
-        other: &Self,
-        equal: impl Fn(&E, &E) -> bool,
-    ) -> Vec<(usize, E, E)> {
-        (self.iter::<E>().zip(other.iter::<E>()).enumerate())
-            .filter(|(_, (a, b))| !equal(a, b))
-            .map(|(position, (a, b))| (position, a, b))
-            .collect()
+    fn differences<E: Element>(&self, other: &Self, equal: impl Fn(&E, &E) -> bool) -> Vec<(usize, E, E)> {
+        (self.iter::<E>().zip(other.iter::<E>()).enumerate()).filter(|(_, (a, b))| !equal(a, b)).map(|(position, (a, b))| (position, a, b)).collect()
     }
 }
 
-fn report<E: Debug>(
-    differences: &[(usize, E, E)],
-    total: usize,
-    describe: impl Fn(&E, &E) -> String,
-) -> String {
+fn report<E: Debug>(differences: &[(usize, E, E)], total: usize, describe: impl Fn(&E, &E) -> String) -> String {
     let mut text = format!("{} of {total}", differences.len());
     for (position, a, b) in differences.iter().take(SHOWN) {
         let _ = write!(text, "\n  position {position}: {}", describe(a, b));

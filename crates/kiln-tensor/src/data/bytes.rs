@@ -85,10 +85,7 @@ impl Memory {
 impl Bytes {
     /// Takes over a vector of bytes. Its alignment is that of bytes; where elements need more, a copy is made when they are viewed.
     pub fn from_bytes_vec(bytes: Vec<u8>) -> Self {
-        Self {
-            range: 0..bytes.len(),
-            memory: Memory::By1(bytes),
-        }
+        Self { range: 0..bytes.len(), memory: Memory::By1(bytes) }
     }
 
     /// Takes over a vector of elements, with its alignment.
@@ -98,36 +95,20 @@ impl Bytes {
     {
         let len = size_of_val(elems.as_slice());
         let memory = match (size_of::<E>(), align_of::<E>()) {
-            (1, 1) => bytemuck::allocation::try_cast_vec(elems)
-                .map(Memory::By1)
-                .map_err(|(_, elems)| elems),
-            (2, 2) => bytemuck::allocation::try_cast_vec(elems)
-                .map(Memory::By2)
-                .map_err(|(_, elems)| elems),
-            (4, 4) => bytemuck::allocation::try_cast_vec(elems)
-                .map(Memory::By4)
-                .map_err(|(_, elems)| elems),
-            (8, 8) => bytemuck::allocation::try_cast_vec(elems)
-                .map(Memory::By8)
-                .map_err(|(_, elems)| elems),
+            (1, 1) => bytemuck::allocation::try_cast_vec(elems).map(Memory::By1).map_err(|(_, elems)| elems),
+            (2, 2) => bytemuck::allocation::try_cast_vec(elems).map(Memory::By2).map_err(|(_, elems)| elems),
+            (4, 4) => bytemuck::allocation::try_cast_vec(elems).map(Memory::By4).map_err(|(_, elems)| elems),
+            (8, 8) => bytemuck::allocation::try_cast_vec(elems).map(Memory::By8).map_err(|(_, elems)| elems),
             _ => Err(elems),
         };
-        let memory = memory.unwrap_or_else(|elems| {
-            Memory::copy(bytemuck::cast_slice(&elems), align_of::<E>(), len)
-        });
-        Self {
-            memory,
-            range: 0..len,
-        }
+        let memory = memory.unwrap_or_else(|elems| Memory::copy(bytemuck::cast_slice(&elems), align_of::<E>(), len));
+        Self { memory, range: 0..len }
     }
 
     /// A copy of the bytes of a slice, aligned for every element type.
     pub fn copy_of<E: NoUninit>(elems: &[E]) -> Self {
         let bytes: &[u8] = bytemuck::cast_slice(elems);
-        Self {
-            memory: Memory::copy(bytes, 8, bytes.len()),
-            range: 0..bytes.len(),
-        }
+        Self { memory: Memory::copy(bytes, 8, bytes.len()), range: 0..bytes.len() }
     }
 
     /// The number of bytes.
@@ -155,10 +136,9 @@ impl Bytes {
     pub fn shared(self) -> Self {
         match self.memory {
             Memory::Shared(_) => self,
-            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_)) => Self {
-                memory: Memory::Shared(Arc::new(memory)),
-                range: self.range,
-            },
+            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_)) => {
+                Self { memory: Memory::Shared(Arc::new(memory)), range: self.range }
+            }
         }
     }
 
@@ -168,23 +148,13 @@ impl Bytes {
     /// [`ViewError`] when the range is not within the bytes.
     pub fn view(&self, start: usize, end: usize) -> Result<Bytes, ViewError> {
         if start > end || end > self.len() {
-            return Err(ViewError {
-                start,
-                end,
-                len: self.len(),
-            });
+            return Err(ViewError { start, end, len: self.len() });
         }
         Ok(match &self.memory {
-            Memory::Shared(memory) => Self {
-                memory: Memory::Shared(Arc::clone(memory)),
-                range: self.range.start + start..self.range.start + end,
-            },
+            Memory::Shared(memory) => Self { memory: Memory::Shared(Arc::clone(memory)), range: self.range.start + start..self.range.start + end },
             Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) => {
                 let part = &self[start..end];
-                Self {
-                    memory: Memory::copy(part, self.align(), part.len()),
-                    range: 0..part.len(),
-                }
+                Self { memory: Memory::copy(part, self.align(), part.len()), range: 0..part.len() }
             }
         })
     }
@@ -195,12 +165,7 @@ impl Bytes {
     /// When the lengths differ.
     #[track_caller]
     pub fn copy_into(&self, other: &mut Self) {
-        assert!(
-            self.len() == other.len(),
-            "copy_into: lengths differ: {} bytes into {}",
-            self.len(),
-            other.len()
-        );
+        assert!(self.len() == other.len(), "copy_into: lengths differ: {} bytes into {}", self.len(), other.len());
         other.copy_from_slice(self);
     }
 
@@ -215,10 +180,7 @@ impl Bytes {
     /// When `align` is not a power of two.
     #[track_caller]
     pub fn extend_from_byte_slice_aligned(&mut self, bytes: &[u8], align: usize) {
-        assert!(
-            align.is_power_of_two(),
-            "alignment {align} is not a power of two"
-        );
+        assert!(align.is_power_of_two(), "alignment {align} is not a power of two");
         let len = self.len() + bytes.len();
         match &mut self.memory {
             Memory::By1(v) if align == 1 => v.extend_from_slice(bytes),
@@ -243,9 +205,7 @@ impl Bytes {
             return Err(self);
         }
         /// Reinterprets a vector of words as bits of `E`, whose validity has been checked.
-        fn checked<W: bytemuck::Pod, E: CheckedBitPattern + NoUninit>(
-            words: Vec<W>,
-        ) -> Result<Vec<E>, Vec<W>> {
+        fn checked<W: bytemuck::Pod, E: CheckedBitPattern + NoUninit>(words: Vec<W>) -> Result<Vec<E>, Vec<W>> {
             if size_of::<E>() != size_of::<W>() || align_of::<E>() != align_of::<W>() {
                 return Err(words);
             }
@@ -318,16 +278,10 @@ impl Clone for Bytes {
         let memory = match &self.memory {
             Memory::Shared(memory) => Memory::Shared(Arc::clone(memory)),
             Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) => {
-                return Self {
-                    memory: Memory::copy(self, self.align(), self.len()),
-                    range: 0..self.len(),
-                };
+                return Self { memory: Memory::copy(self, self.align(), self.len()), range: 0..self.len() };
             }
         };
-        Self {
-            memory,
-            range: self.range.clone(),
-        }
+        Self { memory, range: self.range.clone() }
     }
 }
 
@@ -342,11 +296,7 @@ impl Eq for Bytes {}
 impl fmt::Debug for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 16;
-        if self.len() <= SHOWN {
-            write!(f, "Bytes({:?})", &self[..])
-        } else {
-            write!(f, "Bytes({:?}.. of {})", &self[..SHOWN], self.len())
-        }
+        if self.len() <= SHOWN { write!(f, "Bytes({:?})", &self[..]) } else { write!(f, "Bytes({:?}.. of {})", &self[..SHOWN], self.len()) }
     }
 }
 

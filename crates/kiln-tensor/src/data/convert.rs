@@ -103,12 +103,8 @@ impl TensorData {
             DType::U32 => values::<u32, E>(self),
             DType::U16 => values::<u16, E>(self),
             DType::U8 => values::<u8, E>(self),
-            DType::Bool(BoolStore::Native | BoolStore::U8) => {
-                Box::new(self.bytes.iter().map(|byte| (*byte != 0).elem()))
-            }
-            DType::Bool(BoolStore::U32) => Box::new(
-                (self.bytes.chunks_exact(4)).map(|word| word.iter().any(|byte| *byte != 0).elem()),
-            ),
+            DType::Bool(BoolStore::Native | BoolStore::U8) => Box::new(self.bytes.iter().map(|byte| (*byte != 0).elem())),
+            DType::Bool(BoolStore::U32) => Box::new((self.bytes.chunks_exact(4)).map(|word| word.iter().any(|byte| *byte != 0).elem())),
             DType::QFloat(_) => panic!("iter: quantized data must be dequantized first"),
         }
     }
@@ -174,35 +170,23 @@ impl TensorData {
                 Bytes::from_elems(values.into_iter().map(u32::from).collect())
             }
             DType::QFloat(_) => {
-                return Err(DataError::UnsupportedConversion {
-                    from: self.dtype,
-                    to: dtype,
-                });
+                return Err(DataError::UnsupportedConversion { from: self.dtype, to: dtype });
             }
         };
-        Ok(TensorData {
-            bytes,
-            shape: self.shape,
-            dtype,
-        })
+        Ok(TensorData { bytes, shape: self.shape, dtype })
     }
 }
 
 /// The bytes as elements; copied where they are not aligned.
 fn elements<E: Element>(bytes: &[u8]) -> Result<Cow<'_, [E]>, DataError> {
-    if bytes.as_ptr().align_offset(align_of::<E>()) == 0 || bytes.is_empty() {
-        let bytes = if bytes.is_empty() { &[] } else { bytes };
-        return bytemuck::checked::try_cast_slice(bytes)
-            .map(Cow::Borrowed)
-            .map_err(DataError::InvalidRepresentation);
+    if bytes.is_empty() {
+        return Ok(Cow::Borrowed(&[]));
     }
-    let values = bytes
-        .chunks_exact(size_of::<E>())
-        .map(bytemuck::checked::try_pod_read_unaligned)
-        .collect::<Result<Vec<E>, _>>();
-    values
-        .map(Cow::Owned)
-        .map_err(DataError::InvalidRepresentation)
+    if bytes.as_ptr().align_offset(align_of::<E>()) == 0 {
+        return bytemuck::checked::try_cast_slice(bytes).map(Cow::Borrowed).map_err(DataError::InvalidRepresentation);
+    }
+    let values = bytes.chunks_exact(size_of::<E>()).map(bytemuck::checked::try_pod_read_unaligned).collect::<Result<Vec<E>, _>>();
+    values.map(Cow::Owned).map_err(DataError::InvalidRepresentation)
 }
 
 fn converted<E: Element>(data: &TensorData) -> Result<Bytes, DataError> {
@@ -242,9 +226,6 @@ fn convert_into<E: Element>(data: &TensorData, out: &mut Vec<E>) -> Result<(), D
             out.extend(words.map(|word| E::from_elem(word.iter().any(|byte| *byte != 0))));
             Ok(())
         }
-        DType::QFloat(_) => Err(DataError::UnsupportedConversion {
-            from: data.dtype,
-            to: E::dtype(),
-        }),
+        DType::QFloat(_) => Err(DataError::UnsupportedConversion { from: data.dtype, to: E::dtype() }),
     }
 }

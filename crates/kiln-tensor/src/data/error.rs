@@ -55,24 +55,18 @@ impl fmt::Display for DataError {
             Self::InvalidRepresentation(error) => {
                 write!(f, "the bytes are not valid elements: {error}")
             }
-            Self::DTypeMismatch { expected, actual } => write!(
-                f,
-                "the data holds {}, not {}: convert it, or use a method that converts",
-                actual.name(),
-                expected.name()
-            ),
+            Self::DTypeMismatch { expected, actual } => {
+                write!(f, "the data holds {}, not {}: convert it, or use a method that converts", actual.name(), expected.name())
+            }
             Self::UnsupportedConversion { from, to } => {
                 write!(f, "no conversion from {} to {}", from.name(), to.name())
             }
             Self::ElementCountMismatch { expected, actual } => {
                 write!(f, "expected {expected} elements, found {actual}")
             }
-            Self::InvalidByteLength { shape, dtype, len } => write!(
-                f,
-                "shape {shape} of {} needs {} bytes, found {len}",
-                dtype.name(),
-                shape.num_elements() as u128 * dtype.size() as u128
-            ),
+            Self::InvalidByteLength { shape, dtype, len } => {
+                write!(f, "shape {shape} of {} needs {} bytes, found {len}", dtype.name(), shape.num_elements() as u128 * dtype.size() as u128)
+            }
         }
     }
 }

@@ -39,33 +39,25 @@ impl<E: Element, const A: usize, const B: usize> From<[[E; B]; A]> for TensorDat
     }
 }
 
-impl<E: Element, const A: usize, const B: usize, const C: usize> From<[[[E; C]; B]; A]>
-    for TensorData
-{
+impl<E: Element, const A: usize, const B: usize, const C: usize> From<[[[E; C]; B]; A]> for TensorData {
     fn from(values: [[[E; C]; B]; A]) -> Self {
         let values = values.as_flattened().as_flattened().to_vec();
         Self::new(values, Shape::new([A, B, C]))
     }
 }
 
-impl<E: Element, const A: usize, const B: usize, const C: usize, const D: usize>
-    From<[[[[E; D]; C]; B]; A]> for TensorData
-{
+impl<E: Element, const A: usize, const B: usize, const C: usize, const D: usize> From<[[[[E; D]; C]; B]; A]> for TensorData {
     fn from(values: [[[[E; D]; C]; B]; A]) -> Self {
-        let values = (values.as_flattened().as_flattened())
-            .as_flattened()
-            .to_vec();
+        let values = (values.as_flattened().as_flattened()).as_flattened().to_vec();
         Self::new(values, Shape::new([A, B, C, D]))
     }
 }
 
-impl<Elem: Element, const A: usize, const B: usize, const C: usize, const D: usize, const E: usize>
-    From<[[[[[Elem; E]; D]; C]; B]; A]> for TensorData
+impl<Elem: Element, const A: usize, const B: usize, const C: usize, const D: usize, const E: usize> From<[[[[[Elem; E]; D]; C]; B]; A]>
+    for TensorData
 {
     fn from(values: [[[[[Elem; E]; D]; C]; B]; A]) -> Self {
-        let values = (values.as_flattened().as_flattened())
-            .as_flattened()
-            .as_flattened();
+        let values = (values.as_flattened().as_flattened()).as_flattened().as_flattened();
         Self::new(values.to_vec(), Shape::new([A, B, C, D, E]))
     }
 }

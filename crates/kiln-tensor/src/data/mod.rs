@@ -50,17 +50,8 @@ impl TensorData {
     #[track_caller]
     pub fn new<E: Element, S: Into<Shape>>(value: Vec<E>, shape: S) -> Self {
         let shape = shape.into();
-        assert!(
-            value.len() == shape.num_elements(),
-            "tensor data: shape {shape} needs {} values, found {}",
-            shape.num_elements(),
-            value.len()
-        );
-        Self {
-            bytes: Bytes::from_elems(value),
-            shape,
-            dtype: E::dtype(),
-        }
+        assert!(value.len() == shape.num_elements(), "tensor data: shape {shape} needs {} values, found {}", shape.num_elements(), value.len());
+        Self { bytes: Bytes::from_elems(value), shape, dtype: E::dtype() }
     }
 
     /// The data with the given bytes.
@@ -88,27 +79,14 @@ impl TensorData {
     ///
     /// # Errors
     /// [`DataError::InvalidByteLength`] when the number of bytes is not what shape and type need. Quantized data is not checked.
-    pub fn try_from_bytes<S: Into<Shape>>(
-        bytes: Bytes,
-        shape: S,
-        dtype: DType,
-    ) -> Result<Self, DataError> {
+    pub fn try_from_bytes<S: Into<Shape>>(bytes: Bytes, shape: S, dtype: DType) -> Result<Self, DataError> {
         let shape = shape.into();
-        let needed =
-            (shape.iter()).try_fold(dtype.size(), |product, size| product.checked_mul(*size));
+        let needed = (shape.iter()).try_fold(dtype.size(), |product, size| product.checked_mul(*size));
         let fits = matches!(dtype, DType::QFloat(_)) || needed == Some(bytes.len());
         if fits {
             // Elements can be borrowed from the memory only when it is aligned for them.
             let aligned = bytes.as_ptr().align_offset(dtype.size()) == 0;
-            Ok(Self {
-                bytes: if aligned {
-                    bytes
-                } else {
-                    Bytes::copy_of::<u8>(&bytes)
-                },
-                shape,
-                dtype,
-            })
+            Ok(Self { bytes: if aligned { bytes } else { Bytes::copy_of::<u8>(&bytes) }, shape, dtype })
         } else {
             let len = bytes.len();
             Err(DataError::InvalidByteLength { shape, dtype, len })
@@ -119,11 +97,7 @@ impl TensorData {
     ///
     /// # Errors
     /// [`DataError::InvalidByteLength`] when the number of bytes is not what shape and type need.
-    pub fn try_from_bytes_vec<S: Into<Shape>>(
-        bytes: Vec<u8>,
-        shape: S,
-        dtype: DType,
-    ) -> Result<Self, DataError> {
+    pub fn try_from_bytes_vec<S: Into<Shape>>(bytes: Vec<u8>, shape: S, dtype: DType) -> Result<Self, DataError> {
         Self::try_from_bytes(Bytes::from_bytes_vec(bytes), shape, dtype)
     }
 
@@ -162,20 +136,13 @@ impl TensorData {
     /// # Panics
     /// When `f` changes the length of some memory.
     #[track_caller]
-    pub fn with_bytes_mut<'a, R>(
-        data: impl IntoIterator<Item = &'a mut TensorData>,
-        f: impl FnOnce(Vec<&mut Bytes>) -> R,
-    ) -> R {
+    pub fn with_bytes_mut<'a, R>(data: impl IntoIterator<Item = &'a mut TensorData>, f: impl FnOnce(Vec<&mut Bytes>) -> R) -> R {
         let mut data: Vec<_> = data.into_iter().collect();
         let lengths: Vec<_> = data.iter().map(|data| data.bytes.len()).collect();
         let result = f(data.iter_mut().map(|data| &mut data.bytes).collect());
         for (data, before) in data.iter().zip(lengths) {
             let after = data.bytes.len();
-            assert!(
-                before == after,
-                "with_bytes_mut: the length of the memory changed from {before} to {after} bytes: shape {}",
-                data.shape
-            );
+            assert!(before == after, "with_bytes_mut: the length of the memory changed from {before} to {after} bytes: shape {}", data.shape);
         }
         result
     }
@@ -196,8 +163,7 @@ impl TensorData {
     /// [`DataError::DTypeMismatch`] for another element type, [`DataError::InvalidRepresentation`] when the bytes are not valid values.
     pub fn as_mut_slice<E: Element>(&mut self) -> Result<&mut [E], DataError> {
         self.check_dtype::<E>()?;
-        bytemuck::checked::try_cast_slice_mut(&mut self.bytes)
-            .map_err(DataError::InvalidRepresentation)
+        bytemuck::checked::try_cast_slice_mut(&mut self.bytes).map_err(DataError::InvalidRepresentation)
     }
 
     /// The number of axes.
@@ -215,16 +181,10 @@ impl TensorData {
     /// # Panics
     /// When a parameter of the distribution is not valid.
     #[track_caller]
-    pub fn random<E: Element, R: Rng, S: Into<Shape>>(
-        shape: S,
-        distribution: Distribution,
-        rng: &mut R,
-    ) -> Self {
+    pub fn random<E: Element, R: Rng, S: Into<Shape>>(shape: S, distribution: Distribution, rng: &mut R) -> Self {
         let shape = shape.into();
         let mut sampler = distribution.sampler::<R, E>(rng);
-        let values = (0..shape.num_elements())
-            .map(|_| sampler.sample())
-            .collect();
+        let values = (0..shape.num_elements()).map(|_| sampler.sample()).collect();
         Self::new::<E, _>(values, shape)
     }
 
@@ -249,11 +209,7 @@ impl TensorData {
     /// # Panics
     /// For quantized types.
     #[track_caller]
-    pub fn full_dtype<E: Into<Scalar>, S: Into<Shape>>(
-        shape: S,
-        fill_value: E,
-        dtype: DType,
-    ) -> TensorData {
+    pub fn full_dtype<E: Into<Scalar>, S: Into<Shape>>(shape: S, fill_value: E, dtype: DType) -> TensorData {
         let value = fill_value.into();
         match dtype {
             DType::F64 => Self::full::<f64, _>(shape, value.elem()),
@@ -270,9 +226,7 @@ impl TensorData {
             DType::U16 => Self::full::<u16, _>(shape, value.elem()),
             DType::U8 => Self::full::<u8, _>(shape, value.elem()),
             DType::Bool(BoolStore::Native) => Self::full::<bool, _>(shape, value.elem()),
-            DType::Bool(store @ (BoolStore::U8 | BoolStore::U32)) => {
-                Self::full::<bool, _>(shape, value.elem()).convert_dtype(DType::Bool(store))
-            }
+            DType::Bool(store @ (BoolStore::U8 | BoolStore::U32)) => Self::full::<bool, _>(shape, value.elem()).convert_dtype(DType::Bool(store)),
             DType::QFloat(_) => {
                 panic!("full_dtype: a quantized type needs scales: use TensorData::quantized")
             }
@@ -282,16 +236,8 @@ impl TensorData {
     /// Whether values of `E` are stored as this data's type is; a byte-sized boolean counts as `bool`.
     pub(crate) fn check_dtype<E: Element>(&self) -> Result<(), DataError> {
         let expected = E::dtype();
-        let same = expected == self.dtype
-            || (expected.is_bool() && self.dtype == DType::Bool(BoolStore::U8));
-        if same {
-            Ok(())
-        } else {
-            Err(DataError::DTypeMismatch {
-                expected,
-                actual: self.dtype,
-            })
-        }
+        let same = expected == self.dtype || (expected.is_bool() && self.dtype == DType::Bool(BoolStore::U8));
+        if same { Ok(()) } else { Err(DataError::DTypeMismatch { expected, actual: self.dtype }) }
     }
 }
 
@@ -305,11 +251,7 @@ impl<'de> Deserialize<'de> for TensorData {
             shape: Shape,
             dtype: DType,
         }
-        let Unchecked {
-            bytes,
-            shape,
-            dtype,
-        } = Unchecked::deserialize(deserializer)?;
+        let Unchecked { bytes, shape, dtype } = Unchecked::deserialize(deserializer)?;
         Self::try_from_bytes(bytes, shape, dtype).map_err(serde::de::Error::custom)
     }
 }

@@ -161,19 +161,11 @@ impl<F: Float> Tolerance<F> {
     }
 
     fn new(relative: f64, absolute: f64) -> Self {
-        Self {
-            relative,
-            absolute,
-            float: PhantomData,
-        }
+        Self { relative, absolute, float: PhantomData }
     }
 
     fn when(self, size: usize, change: impl FnOnce(Self) -> Self) -> Self {
-        if size_of::<F>() == size {
-            change(self)
-        } else {
-            self
-        }
+        if size_of::<F>() == size { change(self) } else { self }
     }
 }
 
@@ -184,19 +176,13 @@ fn number<N: ToPrimitive>(x: N) -> f64 {
 #[track_caller]
 fn check_relative<N: ToPrimitive>(tolerance: N) -> f64 {
     let tolerance = number(tolerance);
-    assert!(
-        (0.0..=1.0).contains(&tolerance),
-        "relative tolerance {tolerance} is outside of 0..=1"
-    );
+    assert!((0.0..=1.0).contains(&tolerance), "relative tolerance {tolerance} is outside of 0..=1");
     tolerance
 }
 
 #[track_caller]
 fn check_absolute<N: ToPrimitive>(tolerance: N) -> f64 {
     let tolerance = number(tolerance);
-    assert!(
-        tolerance >= 0.0,
-        "absolute tolerance {tolerance} is negative"
-    );
+    assert!(tolerance >= 0.0, "absolute tolerance {tolerance} is negative");
     tolerance
 }

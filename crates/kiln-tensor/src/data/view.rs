@@ -105,10 +105,7 @@ impl TensorData {
     /// # Errors
     /// As [`as_slice`](Self::as_slice).
     pub fn try_view<E: Element>(&self) -> Result<TensorDataView<'_, E>, DataError> {
-        Ok(TensorDataView {
-            values: self.as_slice()?,
-            shape: &self.shape,
-        })
+        Ok(TensorDataView { values: self.as_slice()?, shape: &self.shape })
     }
 
     /// The data as an array of `E`.
@@ -129,12 +126,8 @@ impl TensorData {
     /// As [`as_mut_slice`](Self::as_mut_slice).
     pub fn try_mut_view<E: Element>(&mut self) -> Result<TensorDataViewMut<'_, E>, DataError> {
         self.as_mut_slice::<E>()?;
-        let values = bytemuck::checked::try_cast_slice_mut(&mut self.bytes)
-            .map_err(DataError::InvalidRepresentation)?;
-        Ok(TensorDataViewMut {
-            values,
-            shape: &self.shape,
-        })
+        let values = bytemuck::checked::try_cast_slice_mut(&mut self.bytes).map_err(DataError::InvalidRepresentation)?;
+        Ok(TensorDataViewMut { values, shape: &self.shape })
     }
 
     /// The data as a mutable array of `E`.

@@ -60,11 +60,11 @@ pub trait ToElement {
     }
     /// As `f16`.
     fn to_f16(&self) -> f16 {
-        f16::from_f64(self.to_f64())
+        f16::from_f32(round_to_odd(self.to_f64()))
     }
     /// As `bf16`.
     fn to_bf16(&self) -> bf16 {
-        bf16::from_f64(self.to_f64())
+        bf16::from_f32(round_to_odd(self.to_f64()))
     }
     /// As `flex32`.
     fn to_flex32(&self) -> flex32 {
@@ -82,6 +82,18 @@ pub trait ToElement {
     fn to_bool(&self) -> bool {
         self.to_f64() != 0.0
     }
+}
+
+/// Narrows to `f32` so that rounding the result to a half float gives what rounding `x` at once would: an inexact result gets an odd last bit
+/// (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008).
+fn round_to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    let back = f64::from(near);
+    if back == x || x.is_nan() {
+        return near;
+    }
+    let towards_zero = if back.abs() > x.abs() { near.to_bits() - 1 } else { near.to_bits() };
+    f32::from_bits(towards_zero | 1)
 }
 
 /// Implements [`ToElement`] with `as` conversions from `$x`, an expression of a primitive number made from the value.

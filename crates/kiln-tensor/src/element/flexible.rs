@@ -3,9 +3,7 @@
 use core::cmp::Ordering;
 use core::fmt;
 use core::num::FpCategory;
-use core::ops::{
-    Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign,
-};
+use core::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Rem, RemAssign, Sub, SubAssign};
 
 use bytemuck::{Pod, Zeroable};
 use num_traits::{Float, Num, NumCast, One, ToPrimitive, Zero};

@@ -2,6 +2,4 @@
 
 mod scheme;
 
-pub use scheme::{
-    BlockScale, BlockSize, QPARAM_ALIGN, QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype,
-};
+pub use scheme::{BlockScale, BlockSize, QPARAM_ALIGN, QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};

@@ -160,11 +160,7 @@ impl ScaleDtype {
             Self::F32 => scale,
             Self::F16 => {
                 let near = f16::from_f32(scale);
-                let up = if near.to_f32() < scale {
-                    f16::from_bits(near.to_bits() + 1)
-                } else {
-                    near
-                };
+                let up = if near.to_f32() < scale { f16::from_bits(near.to_bits() + 1) } else { near };
                 up.to_f32()
             }
             // Both keep the upper bits of an f32: clear the rest, and step up if something was lost.
@@ -173,11 +169,7 @@ impl ScaleDtype {
             Self::UE8M0 => round_bits_up(scale, 23),
             Self::UE4M3 => {
                 const STEP: f32 = 1.0 / 512.0;
-                if scale <= 1.0 / 64.0 {
-                    libm::ceilf(scale / STEP) * STEP
-                } else {
-                    round_bits_up(scale, 20)
-                }
+                if scale <= 1.0 / 64.0 { libm::ceilf(scale / STEP) * STEP } else { round_bits_up(scale, 20) }
             }
         }
     }
@@ -206,19 +198,12 @@ impl BlockSize {
     #[track_caller]
     pub fn new(values: impl AsRef<[u8]>) -> Self {
         let values = values.as_ref();
-        assert!(
-            values.len() <= Self::MAX_DIMS,
-            "block size: at most {} axes, found {values:?}",
-            Self::MAX_DIMS
-        );
+        assert!(values.len() <= Self::MAX_DIMS, "block size: at most {} axes, found {values:?}", Self::MAX_DIMS);
         let ones = values.iter().take_while(|size| **size == 1).count();
         let values = &values[ones.min(values.len().saturating_sub(1))..];
         let mut storage = [1; Self::MAX_DIMS];
         storage[..values.len()].copy_from_slice(values);
-        Self {
-            storage,
-            len: values.len() as u8,
-        }
+        Self { storage, len: values.len() as u8 }
     }
 
     /// The sizes.
@@ -250,10 +235,7 @@ impl BlockSize {
     #[track_caller]
     pub fn to_dim_vec(&self, len: usize) -> Vec<u8> {
         let sizes = self.as_slice();
-        assert!(
-            sizes.len() <= len,
-            "block size {self:?} has more than {len} axes"
-        );
+        assert!(sizes.len() <= len, "block size {self:?} has more than {len} axes");
         let mut dims = alloc::vec![1; len];
         dims[len - sizes.len()..].copy_from_slice(sizes);
         dims
@@ -262,9 +244,7 @@ impl BlockSize {
     /// The number of blocks along each axis of a tensor, rounded up.
     pub fn num_blocks(&self, shape: &[usize]) -> Vec<usize> {
         let sizes = self.to_dim_vec(shape.len());
-        (shape.iter().zip(sizes))
-            .map(|(size, block)| size.div_ceil(block as usize))
-            .collect()
+        (shape.iter().zip(sizes)).map(|(size, block)| size.div_ceil(block as usize)).collect()
     }
 
     /// Iterates over the sizes.
@@ -345,13 +325,7 @@ pub struct QuantScheme {
 impl Default for QuantScheme {
     /// Full-range 8-bit integers packed in words, with one f32 scale a tensor.
     fn default() -> Self {
-        Self {
-            value: QuantValue::Q8F,
-            store: QuantStore::PackedU32(0),
-            mode: QuantMode::Symmetric,
-            tensor: Some(ScaleDtype::F32),
-            block: None,
-        }
+        Self { value: QuantValue::Q8F, store: QuantStore::PackedU32(0), mode: QuantMode::Symmetric, tensor: Some(ScaleDtype::F32), block: None }
     }
 }
 
@@ -363,10 +337,7 @@ impl QuantScheme {
             store: QuantStore::PackedNative(0),
             mode: QuantMode::Symmetric,
             tensor: Some(ScaleDtype::F32),
-            block: Some(BlockScale {
-                size: BlockSize::new([16]),
-                dtype: ScaleDtype::UE4M3,
-            }),
+            block: Some(BlockScale { size: BlockSize::new([16]), dtype: ScaleDtype::UE4M3 }),
         }
     }
 
@@ -387,27 +358,13 @@ impl QuantScheme {
 
     /// One scale for the whole tensor, in addition to the scales of blocks if there are any.
     pub fn per_tensor(self, dtype: ScaleDtype) -> Self {
-        Self {
-            tensor: Some(dtype),
-            ..self
-        }
+        Self { tensor: Some(dtype), ..self }
     }
 
     /// One scale for each block. The scale of the tensor that the default scheme has is dropped; call
     /// [`per_tensor`](Self::per_tensor) afterwards for two levels.
     pub fn per_block(self, block: impl AsRef<[u8]>, dtype: ScaleDtype) -> Self {
-        Self {
-            tensor: if self.block.is_some() {
-                self.tensor
-            } else {
-                None
-            },
-            block: Some(BlockScale {
-                size: BlockSize::new(block),
-                dtype,
-            }),
-            ..self
-        }
+        Self { tensor: if self.block.is_some() { self.tensor } else { None }, block: Some(BlockScale { size: BlockSize::new(block), dtype }), ..self }
     }
 
     /// The type of the tensor's scale, if there is one.
@@ -474,9 +431,7 @@ impl QuantScheme {
     pub fn num_quants(&self) -> usize {
         match self.store {
             QuantStore::Native => 1,
-            QuantStore::PackedNative(_) | QuantStore::PackedU32(_) => {
-                self.size_bits_stored() / self.size_bits_value()
-            }
+            QuantStore::PackedNative(_) | QuantStore::PackedU32(_) => self.size_bits_stored() / self.size_bits_value(),
         }
     }
 

@@ -19,11 +19,7 @@ pub trait ReshapeArgs<const D2: usize>: Debug {
 impl<const D2: usize> ReshapeArgs<D2> for Shape {
     #[track_caller]
     fn into_shape<const D: usize>(self, source: Shape) -> Shape {
-        assert!(
-            self.rank() == D2,
-            "reshape: the target {self} has rank {}, the result type has rank {D2}",
-            self.rank()
-        );
+        assert!(self.rank() == D2, "reshape: the target {self} has rank {}, the result type has rank {D2}", self.rank());
         assert!(
             self.num_elements() == source.num_elements(),
             "reshape: element counts differ: from {source} ({}) to {self} ({})",
@@ -75,9 +71,7 @@ impl<const D1: usize, const D2: usize, E: AsIndex> BroadcastArgs<D1, D2> for [E;
                 let kept = (axis + shape.rank()).checked_sub(D2).map(|i| shape[i]);
                 match (size, kept) {
                     (-1, Some(kept)) => kept,
-                    _ => panic!(
-                        "expand: size {size} at axis {axis} of {self:?} is not a size: source {shape}"
-                    ),
+                    _ => panic!("expand: size {size} at axis {axis} of {self:?} is not a size: source {shape}"),
                 }
             };
         }
@@ -100,10 +94,7 @@ impl<I: AsIndex> MovedimArgs for Vec<I> {
         let mut axes = Vec::with_capacity(self.len());
         for axis in &self {
             let axis = axis.expect_dim_index(D);
-            assert!(
-                !axes.contains(&axis),
-                "movedim: axis {axis} is named twice in {self:?}"
-            );
+            assert!(!axes.contains(&axis), "movedim: axis {axis} is named twice in {self:?}");
             axes.push(axis);
         }
         axes

@@ -92,17 +92,11 @@ impl fmt::Display for BoundsError {
             Self::Dim { index, rank: 0 } => {
                 write!(f, "axis {index} is out of range: the rank is 0")
             }
-            Self::Dim { index, rank } => write!(
-                f,
-                "axis {index} is out of range for rank {rank}: expected -{rank}..{rank}"
-            ),
+            Self::Dim { index, rank } => write!(f, "axis {index} is out of range for rank {rank}: expected -{rank}..{rank}"),
             Self::Index { index, size: 0 } => {
                 write!(f, "index {index} is out of range: the size is 0")
             }
-            Self::Index { index, size } => write!(
-                f,
-                "index {index} is out of range for size {size}: expected -{size}..{size}"
-            ),
+            Self::Index { index, size } => write!(f, "index {index} is out of range for size {size}: expected -{size}..{size}"),
         }
     }
 }
@@ -131,18 +125,12 @@ pub enum ExpressionError {
 impl ExpressionError {
     /// Builds a [`ExpressionError::ParseError`].
     pub fn parse_error(message: impl Into<String>, source: impl Into<String>) -> Self {
-        Self::ParseError {
-            message: message.into(),
-            source: source.into(),
-        }
+        Self::ParseError { message: message.into(), source: source.into() }
     }
 
     /// Builds a [`ExpressionError::InvalidExpression`].
     pub fn invalid_expression(message: impl Into<String>, source: impl Into<String>) -> Self {
-        Self::InvalidExpression {
-            message: message.into(),
-            source: source.into(),
-        }
+        Self::InvalidExpression { message: message.into(), source: source.into() }
     }
 }
 

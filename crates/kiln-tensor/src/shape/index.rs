@@ -100,26 +100,17 @@ pub struct IndexWrap {
 impl IndexWrap {
     /// The rule for element indices: valid in `-size..size`, nothing is valid for size 0.
     pub fn index() -> Self {
-        Self {
-            is_dim: false,
-            wrap_scalar: false,
-        }
+        Self { is_dim: false, wrap_scalar: false }
     }
 
     /// The rule for axes: valid in `-rank..rank`.
     pub fn dim() -> Self {
-        Self {
-            is_dim: true,
-            wrap_scalar: false,
-        }
+        Self { is_dim: true, wrap_scalar: false }
     }
 
     /// Whether a size of 0 is taken for one position, so that a scalar accepts axis 0 and -1.
     pub fn with_wrap_scalar(self, wrap_scalar: bool) -> Self {
-        Self {
-            wrap_scalar,
-            ..self
-        }
+        Self { wrap_scalar, ..self }
     }
 
     /// The position in `0..size`.
@@ -128,21 +119,9 @@ impl IndexWrap {
     /// [`BoundsError`] when the index is out of range.
     pub fn try_wrap<I: AsIndex>(&self, idx: I, size: usize) -> Result<usize, BoundsError> {
         let index = idx.as_index();
-        let range = if size == 0 && self.wrap_scalar {
-            1
-        } else {
-            size
-        };
-        let wrapped = if index < 0 {
-            range.checked_sub(index.unsigned_abs())
-        } else {
-            Some(index as usize).filter(|i| *i < range)
-        };
-        wrapped.ok_or(if self.is_dim {
-            BoundsError::Dim { index, rank: size }
-        } else {
-            BoundsError::Index { index, size }
-        })
+        let range = if size == 0 && self.wrap_scalar { 1 } else { size };
+        let wrapped = if index < 0 { range.checked_sub(index.unsigned_abs()) } else { Some(index as usize).filter(|i| *i < range) };
+        wrapped.ok_or(if self.is_dim { BoundsError::Dim { index, rank: size } } else { BoundsError::Index { index, size } })
     }
 
     /// The position in `0..size`.
@@ -196,11 +175,7 @@ pub fn wrap_index<I: AsIndex>(idx: I, size: usize) -> usize {
 /// When the number of indices is not the rank, or an index is out of range.
 #[track_caller]
 pub fn ravel_index<I: AsIndex>(indices: &[I], shape: &[usize]) -> usize {
-    assert!(
-        indices.len() == shape.len(),
-        "ravel_index: {} indices given for shape {shape:?}",
-        indices.len()
-    );
+    assert!(indices.len() == shape.len(), "ravel_index: {} indices given for shape {shape:?}", indices.len());
     let mut at = 0;
     for (index, size) in indices.iter().zip(shape) {
         at = at * size + IndexWrap::expect_elem(*index, *size);

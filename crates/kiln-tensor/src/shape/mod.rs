@@ -38,9 +38,7 @@ pub struct Shape {
 impl Shape {
     /// The shape with the given sizes.
     pub fn new<const D: usize>(dims: [usize; D]) -> Self {
-        Self {
-            dims: SmallVec::from_slice(&dims),
-        }
+        Self { dims: SmallVec::from_slice(&dims) }
     }
 
     /// The shape with the given sizes, taking over the storage.
@@ -87,14 +85,8 @@ impl Shape {
     #[track_caller]
     pub fn flatten_dims(self, start_dim: impl AsIndex, end_dim: impl AsIndex) -> Self {
         let rank = self.rank();
-        let (start, end) = (
-            start_dim.expect_dim_index(rank),
-            end_dim.expect_dim_index(rank),
-        );
-        assert!(
-            start <= end,
-            "flatten: start axis {start} lies behind end axis {end}: shape {self}"
-        );
+        let (start, end) = (start_dim.expect_dim_index(rank), end_dim.expect_dim_index(rank));
+        assert!(start <= end, "flatten: start axis {start} lies behind end axis {end}: shape {self}");
         if rank == 0 {
             return Self::new([1]);
         }
@@ -150,10 +142,7 @@ impl Shape {
     /// When `index` is larger than the rank.
     #[track_caller]
     pub fn insert(&mut self, index: usize, size: usize) {
-        assert!(
-            index <= self.rank(),
-            "insert: axis {index} is out of range: shape {self}"
-        );
+        assert!(index <= self.rank(), "insert: axis {index} is out of range: shape {self}");
         self.dims.insert(index, size);
     }
 
@@ -163,10 +152,7 @@ impl Shape {
     /// When the axis does not exist.
     #[track_caller]
     pub fn remove(&mut self, index: usize) -> usize {
-        assert!(
-            index < self.rank(),
-            "remove: axis {index} is out of range: shape {self}"
-        );
+        assert!(index < self.rank(), "remove: axis {index} is out of range: shape {self}");
         self.dims.remove(index)
     }
 
@@ -198,17 +184,12 @@ impl Shape {
     pub fn permute(&mut self, axes: &[usize]) -> Result<(), MetadataError> {
         let rank = self.rank();
         if axes.len() != rank {
-            return Err(MetadataError::RankMismatch {
-                left: rank,
-                right: axes.len(),
-            });
+            return Err(MetadataError::RankMismatch { left: rank, right: axes.len() });
         }
         for (position, &axis) in axes.iter().enumerate() {
             self.check_axis(axis)?;
             if axes[..position].contains(&axis) {
-                return Err(MetadataError::Invalid {
-                    reason: format!("axis {axis} is named twice in {axes:?}"),
-                });
+                return Err(MetadataError::Invalid { reason: format!("axis {axis} is named twice in {axes:?}") });
             }
         }
         self.dims = axes.iter().map(|&axis| self.dims[axis]).collect();
@@ -253,30 +234,18 @@ impl Shape {
         I: IntoIterator<Item = &'a Shape>,
     {
         let mut shapes = shapes.into_iter();
-        let mut result = shapes
-            .next()
-            .ok_or_else(|| MetadataError::Invalid {
-                reason: "no shape to concatenate".into(),
-            })?
-            .clone();
+        let mut result = shapes.next().ok_or_else(|| MetadataError::Invalid { reason: "no shape to concatenate".into() })?.clone();
         result.check_axis(dim)?;
         for shape in shapes {
             if shape.rank() != result.rank() {
-                return Err(MetadataError::RankMismatch {
-                    left: result.rank(),
-                    right: shape.rank(),
-                });
+                return Err(MetadataError::RankMismatch { left: result.rank(), right: shape.rank() });
             }
             for axis in 0..result.rank() {
                 let (left, right) = (result[axis], shape[axis]);
                 if axis == dim {
                     result[axis] = left + right;
                 } else if left != right {
-                    return Err(MetadataError::IncompatibleDims {
-                        left,
-                        right,
-                        dim: axis,
-                    });
+                    return Err(MetadataError::IncompatibleDims { left, right, dim: axis });
                 }
             }
         }
@@ -300,29 +269,17 @@ impl Shape {
         I: IntoIterator<Item = &'a Shape>,
     {
         let mut shapes = shapes.into_iter();
-        let mut result = shapes
-            .next()
-            .ok_or_else(|| MetadataError::Invalid {
-                reason: "no shape to broadcast".into(),
-            })?
-            .clone();
+        let mut result = shapes.next().ok_or_else(|| MetadataError::Invalid { reason: "no shape to broadcast".into() })?.clone();
         for shape in shapes {
             if shape.rank() != result.rank() {
-                return Err(MetadataError::RankMismatch {
-                    left: result.rank(),
-                    right: shape.rank(),
-                });
+                return Err(MetadataError::RankMismatch { left: result.rank(), right: shape.rank() });
             }
             for axis in 0..result.rank() {
                 let (left, right) = (result[axis], shape[axis]);
                 if left == 1 {
                     result[axis] = right;
                 } else if right != 1 && left != right {
-                    return Err(MetadataError::IncompatibleDims {
-                        left,
-                        right,
-                        dim: axis,
-                    });
+                    return Err(MetadataError::IncompatibleDims { left, right, dim: axis });
                 }
             }
         }
@@ -335,18 +292,12 @@ impl Shape {
     /// When the target has fewer axes or an axis does not fit.
     pub fn expand(&self, target: Shape) -> Result<Shape, MetadataError> {
         if target.rank() < self.rank() {
-            return Err(MetadataError::RankMismatch {
-                left: self.rank(),
-                right: target.rank(),
-            });
+            return Err(MetadataError::RankMismatch { left: self.rank(), right: target.rank() });
         }
         let new = target.rank() - self.rank();
         let fits = (self.iter().zip(&target[new..])).all(|(from, to)| from == to || *from == 1);
         if !fits {
-            return Err(MetadataError::IncompatibleShapes {
-                left: self.clone(),
-                right: target,
-            });
+            return Err(MetadataError::IncompatibleShapes { left: self.clone(), right: target });
         }
         Ok(target)
     }
@@ -361,16 +312,13 @@ impl Shape {
         A: AsRef<[T]> + fmt::Debug,
         T: AsIndex,
     {
-        let sizes: SmallVec<[isize; 5]> =
-            args.as_ref().iter().map(|size| size.as_index()).collect();
+        let sizes: SmallVec<[isize; 5]> = args.as_ref().iter().map(|size| size.as_index()).collect();
         self.reshape_impl(&sizes)
     }
 
     fn reshape_impl(&self, sizes: &[isize]) -> Result<Shape, MetadataError> {
         let count = self.num_elements();
-        let fail = |why: &str| MetadataError::Invalid {
-            reason: format!("{why}: from {self} ({count} elements) to {sizes:?}"),
-        };
+        let fail = |why: &str| MetadataError::Invalid { reason: format!("{why}: from {self} ({count} elements) to {sizes:?}") };
         if sizes.iter().any(|size| *size < -1) {
             return Err(fail("a size is negative"));
         }
@@ -380,9 +328,7 @@ impl Shape {
         match self.reshape_keeping(sizes) {
             Ok(shape) if shape.num_elements() == count => Ok(shape),
             // A size of 0 means "keep the source's size"; in a tensor without elements it may also mean zero.
-            _ if count == 0 && sizes.contains(&0) && !sizes.contains(&-1) => {
-                Ok(sizes.iter().map(|&size| size as usize).collect())
-            }
+            _ if count == 0 && sizes.contains(&0) && !sizes.contains(&-1) => Ok(sizes.iter().map(|&size| size as usize).collect()),
             Ok(_) => Err(fail("element counts differ")),
             Err(why) => Err(fail(why)),
         }
@@ -393,8 +339,7 @@ impl Shape {
         for (axis, &size) in sizes.iter().enumerate() {
             dims.push(match size {
                 -1 => 1,
-                0 => *(self.dims.get(axis))
-                    .ok_or("a size of 0 keeps the source's axis, and there is none")?,
+                0 => *(self.dims.get(axis)).ok_or("a size of 0 keeps the source's axis, and there is none")?,
                 size => size as usize,
             });
         }
@@ -410,11 +355,7 @@ impl Shape {
 
     fn check_axis(&self, dim: usize) -> Result<(), MetadataError> {
         let rank = self.rank();
-        if dim < rank {
-            Ok(())
-        } else {
-            Err(MetadataError::OutOfBounds { dim, rank })
-        }
+        if dim < rank { Ok(()) } else { Err(MetadataError::OutOfBounds { dim, rank }) }
     }
 }
 
@@ -425,21 +366,13 @@ impl Shape {
 pub fn calculate_matmul_output(lhs: &Shape, rhs: &Shape) -> Result<Shape, MetadataError> {
     let rank = lhs.rank();
     if rank != rhs.rank() {
-        return Err(MetadataError::RankMismatch {
-            left: rank,
-            right: rhs.rank(),
-        });
+        return Err(MetadataError::RankMismatch { left: rank, right: rhs.rank() });
     }
     if rank < 2 {
-        return Err(MetadataError::Invalid {
-            reason: format!("matmul needs at least two axes: lhs {lhs}, rhs {rhs}"),
-        });
+        return Err(MetadataError::Invalid { reason: format!("matmul needs at least two axes: lhs {lhs}, rhs {rhs}") });
     }
     if lhs[rank - 1] != rhs[rank - 2] {
-        return Err(MetadataError::IncompatibleShapes {
-            left: lhs.clone(),
-            right: rhs.clone(),
-        });
+        return Err(MetadataError::IncompatibleShapes { left: lhs.clone(), right: rhs.clone() });
     }
     let batch = |shape: &Shape| Shape::from(&shape[..rank - 2]);
     let mut result = batch(lhs).broadcast(&batch(rhs))?;
@@ -496,35 +429,20 @@ impl FromStr for Shape {
     fn from_str(source: &str) -> Result<Self, ExpressionError> {
         let text = source.trim();
         let inner = match text.strip_prefix('[') {
-            Some(rest) => rest
-                .strip_suffix(']')
-                .ok_or_else(|| ExpressionError::parse_error("the bracket is not closed", source))?,
+            Some(rest) => rest.strip_suffix(']').ok_or_else(|| ExpressionError::parse_error("the bracket is not closed", source))?,
             None => text,
         };
         let inner = inner.trim();
         if inner.is_empty() {
-            return if text.is_empty() {
-                Err(ExpressionError::parse_error("the text is empty", source))
-            } else {
-                Ok(Self::new([]))
-            };
+            return if text.is_empty() { Err(ExpressionError::parse_error("the text is empty", source)) } else { Ok(Self::new([])) };
         }
-        inner
-            .split(',')
-            .map(|size| {
-                size.trim()
-                    .parse::<usize>()
-                    .map_err(|e| ExpressionError::parse_error(e.to_string(), source))
-            })
-            .collect()
+        inner.split(',').map(|size| size.trim().parse::<usize>().map_err(|e| ExpressionError::parse_error(e.to_string(), source))).collect()
     }
 }
 
 impl<I: AsSize> FromIterator<I> for Shape {
     fn from_iter<T: IntoIterator<Item = I>>(iter: T) -> Self {
-        Self {
-            dims: iter.into_iter().map(|size| size.as_size()).collect(),
-        }
+        Self { dims: iter.into_iter().map(|size| size.as_size()).collect() }
     }
 }
 

@@ -1,0 +1,49 @@
+//! Printing of values.
+
+use kiln_tensor::{BoolStore, DType, TensorData, bf16, f16};
+
+#[track_caller]
+fn check(data: TensorData, expected: &str) {
+    assert_eq!(data.to_string(), expected);
+}
+
+#[test]
+fn values_are_nested_by_axes() {
+    check(TensorData::from([1.0f32, 2.5]), "[1.0, 2.5]");
+    check(TensorData::from([[1, 2, 3], [4, 5, 6]]), "[[1, 2, 3],\n [4, 5, 6]]");
+    check(TensorData::from([[[1u8], [2]], [[3], [4]]]), "[[[1],\n  [2]],\n [[3],\n  [4]]]");
+    check(TensorData::new(vec![7i64], [0usize; 0]), "7");
+    check(TensorData::new(Vec::<f32>::new(), [0]), "[]");
+    check(TensorData::new(Vec::<f32>::new(), [2, 0]), "[[],\n []]");
+    check(TensorData::from([true, false]), "[true, false]");
+    check(TensorData::from([true, false]).convert_dtype(DType::Bool(BoolStore::U32)), "[true, false]");
+}
+
+#[test]
+fn floats_show_what_tells_them_apart() {
+    check(TensorData::from([0.1f64, f64::NAN, f64::INFINITY, -0.0, 1e-9, 1e20]), "[0.1, NaN, inf, -0.0, 1e-9, 1e20]");
+    check(TensorData::from([f16::from_f32(0.1), f16::from_f32(2.0)]), "[0.099975586, 2.0]");
+    check(TensorData::from([bf16::from_f32(0.5)]), "[0.5]");
+}
+
+#[test]
+fn precision_of_the_format_applies_to_floats_only() {
+    let data = TensorData::from([[1.0f32, 2.0 / 3.0]]);
+    assert_eq!(format!("{data:.2}"), "[[1.00, 0.67]]");
+    let data = TensorData::from([[1, 2]]);
+    assert_eq!(format!("{data:.2}"), "[[1, 2]]");
+}
+
+#[test]
+fn many_values_are_summarised_at_the_ends_of_each_axis() {
+    let data = TensorData::new((0..1001).collect::<Vec<i32>>(), [1001]);
+    check(data, "[0, 1, 2, ..., 998, 999, 1000]");
+    let data = TensorData::new((0..1000).collect::<Vec<i32>>(), [1000]);
+    assert_eq!(data.to_string().matches(", ").count(), 999);
+    let data = TensorData::new((0..1200).collect::<Vec<i32>>(), [300, 4]);
+    check(
+        data,
+        "[[0, 1, 2, 3],\n [4, 5, 6, 7],\n [8, 9, 10, 11],\n ...,\n [1188, 1189, 1190, 1191],\n [1192, 1193, 1194, 1195],\n \
+         [1196, 1197, 1198, 1199]]",
+    );
+}
