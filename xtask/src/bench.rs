@@ -20,12 +20,7 @@ struct Request {
 
 impl Request {
     fn read(args: &[String]) -> Result<Self, String> {
-        let mut request = Self {
-            only: Vec::new(),
-            json: None,
-            threads: 2,
-            with_peers: true,
-        };
+        let mut request = Self { only: Vec::new(), json: None, threads: 2, with_peers: true };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or(format!("{arg} needs a value"));
@@ -33,15 +28,11 @@ impl Request {
                 "--only" => request.only = value()?.split(',').map(String::from).collect(),
                 "--json" => request.json = Some(value()?.into()),
                 "--threads" => {
-                    request.threads = value()?
-                        .parse()
-                        .map_err(|_| "--threads takes a number".to_string())?;
+                    request.threads = value()?.parse().map_err(|_| "--threads takes a number".to_string())?;
                 }
                 "--no-peers" => request.with_peers = false,
                 other => {
-                    return Err(format!(
-                        "unknown argument {other:?}; see `cargo xtask help`"
-                    ));
+                    return Err(format!("unknown argument {other:?}; see `cargo xtask help`"));
                 }
             }
         }
@@ -50,11 +41,7 @@ impl Request {
 
     /// Whether a workload is asked for: names given are prefixes.
     fn wants(&self, workload: &str) -> bool {
-        self.only.is_empty()
-            || self
-                .only
-                .iter()
-                .any(|prefix| workload.starts_with(prefix.as_str()))
+        self.only.is_empty() || self.only.iter().any(|prefix| workload.starts_with(prefix.as_str()))
     }
 }
 
@@ -75,19 +62,11 @@ pub fn run(args: &[String]) -> Outcome {
     let program = workspace::root().join("target/bench/release/kiln-bench");
     let mut all: Vec<Line> = Vec::new();
     for group in Group::ALL {
-        let workloads: Vec<&str> = group
-            .workloads()
-            .iter()
-            .copied()
-            .filter(|w| request.wants(w))
-            .collect();
+        let workloads: Vec<&str> = group.workloads().iter().copied().filter(|w| request.wants(w)).collect();
         if workloads.is_empty() {
             continue;
         }
-        all.extend(lines::collect(
-            Command::new(&program).args(&workloads),
-            request.threads,
-        ));
+        all.extend(lines::collect(Command::new(&program).args(&workloads), request.threads));
         if request.with_peers && group.has_peers() {
             for (name, mut command) in peers::commands(group, &workloads) {
                 let found = lines::collect(&mut command, request.threads);
@@ -103,8 +82,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     if let Some(path) = &request.json {
         let text: String = all.iter().map(|line| format!("{}\n", line.text)).collect();
-        std::fs::write(path, text)
-            .map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        std::fs::write(path, text).map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
     }
     print!("{}", table::render(&all));
     Ok(())

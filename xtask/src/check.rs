@@ -1,27 +1,15 @@
 //! What CI runs: every step, cheapest first, with one summary at the end.
 
-use crate::{Outcome, tidy, workspace};
+use crate::{Outcome, api, tidy, workspace};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Crates that must build without the standard library.
-const NO_STD: [&str; 7] = [
-    "kiln-ir",
-    "kiln-compiler",
-    "kiln-cpu",
-    "kiln-tensor",
-    "kiln-module",
-    "kiln-nn",
-    "kiln-optim",
-];
+const NO_STD: [&str; 7] = ["kiln-ir", "kiln-compiler", "kiln-cpu", "kiln-tensor", "kiln-module", "kiln-nn", "kiln-optim"];
 
 /// Targets without an operating system, built for when the toolchain has them.
-const BARE_TARGETS: [&str; 3] = [
-    "wasm32-unknown-unknown",
-    "thumbv7em-none-eabihf",
-    "aarch64-unknown-none",
-];
+const BARE_TARGETS: [&str; 3] = ["wasm32-unknown-unknown", "thumbv7em-none-eabihf", "aarch64-unknown-none"];
 
 /// One step: what the summary calls it and what it does.
 struct Step {
@@ -31,10 +19,8 @@ struct Step {
 
 enum Work {
     Tidy,
-    Cargo {
-        args: Vec<String>,
-        env: Vec<(&'static str, String)>,
-    },
+    Api,
+    Cargo { args: Vec<String>, env: Vec<(&'static str, String)> },
 }
 
 /// Runs all steps, also after one has failed unless `--fail-fast` is given; fails if any did.
@@ -45,9 +31,7 @@ pub fn run(args: &[String]) -> Outcome {
             "--fail-fast" => fail_fast = true,
             "--list" => list = true,
             other => {
-                return Err(format!(
-                    "unknown argument {other:?}; there are --fail-fast and --list"
-                ));
+                return Err(format!("unknown argument {other:?}; there are --fail-fast and --list"));
             }
         }
     }
@@ -74,16 +58,13 @@ pub fn run(args: &[String]) -> Outcome {
         }
     }
     println!("\n{}", lines.join("\n"));
-    if failed == 0 {
-        Ok(())
-    } else {
-        Err(format!("{failed} of {} steps failed", steps.len()))
-    }
+    if failed == 0 { Ok(()) } else { Err(format!("{failed} of {} steps failed", steps.len())) }
 }
 
 fn perform(work: &Work) -> Outcome {
     match work {
         Work::Tidy => tidy::run(),
+        Work::Api => api::run(&["--summary".into(), "--check-floor".into()]),
         Work::Cargo { args, env } => {
             let status = Command::new(workspace::cargo())
                 .args(args)
@@ -92,11 +73,7 @@ fn perform(work: &Work) -> Outcome {
                 .stdin(Stdio::null())
                 .status()
                 .map_err(|error| format!("cargo did not start: {error}"))?;
-            if status.success() {
-                Ok(())
-            } else {
-                Err(format!("cargo {} ended with {status}", args.join(" ")))
-            }
+            if status.success() { Ok(()) } else { Err(format!("cargo {} ended with {status}", args.join(" "))) }
         }
     }
 }
@@ -104,45 +81,17 @@ fn perform(work: &Work) -> Outcome {
 fn steps() -> Vec<Step> {
     let mut steps = vec![
         cargo("rustfmt", &["fmt", "--all", "--", "--check"]),
-        Step {
-            name: "tidy".into(),
-            work: Work::Tidy,
-        },
-        cargo(
-            "clippy",
-            &[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ],
-        ),
+        Step { name: "tidy".into(), work: Work::Tidy },
+        cargo("clippy", &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
     ];
     for package in NO_STD {
-        steps.push(cargo(
-            &format!("no_std {package}"),
-            &["build", "-p", package, "--no-default-features"],
-        ));
+        steps.push(cargo(&format!("no_std {package}"), &["build", "-p", package, "--no-default-features"]));
     }
     // Linking a panic handler next to the crates fails if any of them, or of what they use, brings the standard library.
-    let probe = [
-        "build",
-        "--manifest-path",
-        "xtask/no-std-probe/Cargo.toml",
-        "--target-dir",
-        "target/no-std-probe",
-    ];
-    if workspace::root()
-        .join("xtask/no-std-probe/Cargo.toml")
-        .exists()
-    {
+    let probe = ["build", "--manifest-path", "xtask/no-std-probe/Cargo.toml", "--target-dir", "target/no-std-probe"];
+    if workspace::root().join("xtask/no-std-probe/Cargo.toml").exists() {
         steps.push(cargo("no_std link", &probe));
-        for target in BARE_TARGETS
-            .into_iter()
-            .filter(|target| is_installed(target))
-        {
+        for target in BARE_TARGETS.into_iter().filter(|target| is_installed(target)) {
             let args = [&probe[..], &["--target", target]].concat();
             steps.push(cargo(&format!("no_std {target}"), &args));
         }
@@ -152,26 +101,21 @@ fn steps() -> Vec<Step> {
         env.push(("RUSTDOCFLAGS", "-D warnings".into()));
     }
     steps.push(docs);
+    if api::list_is_here() {
+        steps.push(Step { name: "api".into(), work: Work::Api });
+    }
     steps.push(cargo("tests", &["test", "--workspace"]));
     steps
 }
 
 fn cargo(name: &str, args: &[&str]) -> Step {
     let args = args.iter().map(|arg| arg.to_string()).collect();
-    Step {
-        name: name.into(),
-        work: Work::Cargo {
-            args,
-            env: Vec::new(),
-        },
-    }
+    Step { name: name.into(), work: Work::Cargo { args, env: Vec::new() } }
 }
 
 /// Whether the toolchain can build for `target`.
 fn is_installed(target: &str) -> bool {
-    let output = Command::new("rustc")
-        .args(["--print", "target-libdir", "--target", target])
-        .output();
+    let output = Command::new("rustc").args(["--print", "target-libdir", "--target", target]).output();
     output.is_ok_and(|output| {
         let path = PathBuf::from(String::from_utf8_lossy(&output.stdout).trim());
         output.status.success() && path.exists()

@@ -2,6 +2,7 @@
 //!
 //! Start reading at the task's own module; this file only dispatches.
 
+mod api;
 mod bench;
 mod check;
 mod tidy;
@@ -23,7 +24,12 @@ usage: cargo xtask TASK
           [--only WORKLOAD,..] prefixes of workload names
           [--json FILE] the figures as JSON lines
           [--threads N] of every program (default 2)
-          [--no-peers] times Kiln alone";
+          [--no-peers] times Kiln alone
+  api     compares the facade with the list of what a Burn 0.22 program may use
+          [LIST] another list than KILN_API_LIST or ../shared/api/public-api.txt
+          [--module burn::tensor] one module and what lies below it
+          [--summary] figures only
+          [--check-floor] fails if fewer entries match than xtask/api-floor.txt says";
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -33,6 +39,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(),
         "check" => check::run(&rest),
         "bench" => bench::run(&rest),
+        "api" => api::run(&rest),
         "" | "help" | "--help" | "-h" => {
             println!("{USAGE}");
             return ExitCode::SUCCESS;

@@ -20,11 +20,7 @@ pub struct Finding {
 
 impl Finding {
     fn new(place: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            place: place.into(),
-            line,
-            message: message.into(),
-        }
+        Self { place: place.into(), line, message: message.into() }
     }
 }
 
@@ -34,23 +30,16 @@ pub fn run() -> Outcome {
     let mut findings = Vec::new();
     let paths = workspace::files("rs");
     for path in &paths {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         let shown = workspace::shown(path);
         findings.extend(source::check(&shown, &text));
         findings.extend(ops::check(&shown, &text));
     }
-    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md"))
-        .map_err(|error| format!("ARCHITECTURE.md cannot be read: {error}"))?;
+    let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).map_err(|error| format!("ARCHITECTURE.md cannot be read: {error}"))?;
     findings.extend(layering::check(&map, &workspace::packages()?));
     findings.extend(docs::check(&root));
     findings.sort();
-    for Finding {
-        place,
-        line,
-        message,
-    } in &findings
-    {
+    for Finding { place, line, message } in &findings {
         match line {
             0 => println!("{place}: {message}"),
             _ => println!("{place}:{line}: {message}"),

@@ -7,9 +7,7 @@ use std::process::Command;
 /// The directory of the workspace's `Cargo.toml`.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent()
-        .expect("xtask lies one level below the root")
-        .to_path_buf()
+    here.parent().expect("xtask lies one level below the root").to_path_buf()
 }
 
 /// `path` as written in messages: relative to the root, with forward slashes.
@@ -27,10 +25,7 @@ pub fn files(ext: &str) -> Vec<PathBuf> {
             continue;
         };
         for path in entries.flatten().map(|entry| entry.path()) {
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if path.is_dir() {
                 if !name.starts_with('.') && name != "target" {
                     open.push(path);
@@ -56,24 +51,14 @@ pub struct Package {
 /// The packages of the workspace, from `cargo metadata`.
 pub fn packages() -> Result<Vec<Package>, String> {
     let output = Command::new(cargo())
-        .args([
-            "metadata",
-            "--no-deps",
-            "--format-version",
-            "1",
-            "--offline",
-        ])
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root())
         .output()
         .map_err(|error| format!("cargo metadata did not start: {error}"))?;
     if !output.status.success() {
-        return Err(format!(
-            "cargo metadata failed:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        ));
+        return Err(format!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr)));
     }
-    let metadata: Value = serde_json::from_slice(&output.stdout)
-        .map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
+    let metadata: Value = serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata printed no JSON: {error}"))?;
     Ok(list(&metadata["packages"]).map(package).collect())
 }
 
@@ -83,10 +68,7 @@ fn package(value: &Value) -> Package {
         .filter_map(|dependency| dependency["name"].as_str())
         .map(String::from)
         .collect();
-    Package {
-        name: value["name"].as_str().unwrap_or_default().into(),
-        imports,
-    }
+    Package { name: value["name"].as_str().unwrap_or_default().into(), imports }
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {

@@ -34,24 +34,14 @@ impl Line {
 
 /// Runs a program with `threads` threads and returns the lines that it printed.
 pub fn collect(command: &mut Command, threads: usize) -> Vec<Line> {
-    const COUNTS: [&str; 6] = [
-        "KILN_NUM_THREADS",
-        "RAYON_NUM_THREADS",
-        "MATMUL_NUM_THREADS",
-        "OMP_NUM_THREADS",
-        "BLIS_NUM_THREADS",
-        "THREADS",
-    ];
+    const COUNTS: [&str; 6] = ["KILN_NUM_THREADS", "RAYON_NUM_THREADS", "MATMUL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "THREADS"];
     // These override what OpenBLAS finds out about the machine.
     for name in ["OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"] {
         command.env_remove(name);
     }
     command.envs(COUNTS.map(|name| (name, threads.to_string())));
     match command.stdin(Stdio::null()).stderr(Stdio::null()).output() {
-        Ok(output) => String::from_utf8_lossy(&output.stdout)
-            .lines()
-            .filter_map(Line::read)
-            .collect(),
+        Ok(output) => String::from_utf8_lossy(&output.stdout).lines().filter_map(Line::read).collect(),
         Err(_) => Vec::new(),
     }
 }
@@ -64,10 +54,7 @@ mod tests {
     fn a_line_is_read_and_other_output_is_not() {
         let text = r#"{"framework": "kiln", "workload": "sgemm_256", "dtype": "f32", "median_s": 1.5e-4, "min_s": 1e-4, "n": 10, "extra": {"foreign_cpu": 0.2}}"#;
         let line = Line::read(text).expect("this is a line");
-        assert_eq!(
-            (line.framework.as_str(), line.workload.as_str()),
-            ("kiln", "sgemm_256")
-        );
+        assert_eq!((line.framework.as_str(), line.workload.as_str()), ("kiln", "sgemm_256"));
         assert_eq!((line.median, line.foreign), (1.5e-4, 0.2));
         assert!(Line::read("warming up").is_none());
     }

@@ -26,26 +26,12 @@ pub enum Group {
 
 impl Group {
     /// Every group, in the order of running.
-    pub const ALL: [Self; 6] = [
-        Self::Gemm,
-        Self::Ops,
-        Self::Small,
-        Self::Gpt,
-        Self::Resnet,
-        Self::Own,
-    ];
+    pub const ALL: [Self; 6] = [Self::Gemm, Self::Ops, Self::Small, Self::Gpt, Self::Resnet, Self::Own];
 
     /// Its workloads.
     pub fn workloads(self) -> &'static [&'static str] {
         match self {
-            Self::Gemm => &[
-                "sgemm_256",
-                "sgemm_512",
-                "sgemm_1024",
-                "sgemm_2048",
-                "sgemm_64x784x128",
-                "gemv_1x4096x4096",
-            ],
+            Self::Gemm => &["sgemm_256", "sgemm_512", "sgemm_1024", "sgemm_2048", "sgemm_64x784x128", "gemv_1x4096x4096"],
             Self::Ops => &[
                 "ew_chain_16m",
                 "ew_chain_4096",
@@ -76,10 +62,7 @@ fn folder(variable: &str, default: PathBuf) -> PathBuf {
 /// The peers' programs for `workloads` of `group`, each with the name to call it by.
 pub fn commands(group: Group, workloads: &[&str]) -> Vec<(String, Command)> {
     let peers = folder("PEERS", std::env::temp_dir().join("peers"));
-    let source = folder(
-        "PEERS_SOURCE",
-        workspace::root().join("../shared/bench/peers"),
-    );
+    let source = folder("PEERS_SOURCE", workspace::root().join("../shared/bench/peers"));
     let python = peers.join("venv/bin/python");
     let torch = source.join("torch_bench.py");
     let mut commands = Vec::new();
@@ -106,15 +89,9 @@ pub fn commands(group: Group, workloads: &[&str]) -> Vec<(String, Command)> {
             add(format!("torch_bench.py {mode}"), command);
         }
     }
-    let mut programs = vec![
-        ("target-burn-seed/release/burn_bench", "flex"),
-        ("target-candle/release/candle_bench", "candle"),
-    ];
+    let mut programs = vec![("target-burn-seed/release/burn_bench", "flex"), ("target-candle/release/candle_bench", "candle")];
     if group == Group::Gemm {
-        programs.extend([
-            ("target-gemm/release/gemm_bench", "gemm"),
-            ("target-gemm/release/gemm_bench", "faer"),
-        ]);
+        programs.extend([("target-gemm/release/gemm_bench", "gemm"), ("target-gemm/release/gemm_bench", "faer")]);
     }
     for (program, kind) in programs {
         let path = peers.join(program);

@@ -20,8 +20,7 @@ pub fn render(lines: &[Line]) -> String {
         }
         rows.entry(&line.workload).or_default().push(line);
     }
-    let mut text =
-        String::from("| workload | kiln | best peer | ratio | peers |\n|---|---|---|---|---|\n");
+    let mut text = String::from("| workload | kiln | best peer | ratio | peers |\n|---|---|---|---|---|\n");
     for workload in order {
         let row = &rows[workload];
         let ours = row.iter().find(|line| line.framework == OURS);
@@ -32,28 +31,17 @@ pub fn render(lines: &[Line]) -> String {
             (Some(ours), Some(best)) => format!("{:.2}", ours.median / best.median),
             _ => String::new(),
         };
-        let others: Vec<String> = peers
-            .iter()
-            .map(|line| format!("{} {}", line.framework, shown(line)))
-            .collect();
+        let others: Vec<String> = peers.iter().map(|line| format!("{} {}", line.framework, shown(line))).collect();
         let _ = writeln!(
             text,
             "| {workload} | {} | {} | {ratio} | {} |",
             ours.map_or(String::new(), |line| shown(line)),
-            best.map_or(String::new(), |line| format!(
-                "{} {}",
-                line.framework,
-                shown(line)
-            )),
+            best.map_or(String::new(), |line| format!("{} {}", line.framework, shown(line))),
             others.join(", "),
         );
     }
     if lines.iter().any(|line| line.foreign > BUSY) {
-        let _ = writeln!(
-            text,
-            "\n`*`: other processes used more than {:.0} % of the cores meanwhile.",
-            BUSY * 100.0
-        );
+        let _ = writeln!(text, "\n`*`: other processes used more than {:.0} % of the cores meanwhile.", BUSY * 100.0);
     }
     text
 }
@@ -83,26 +71,13 @@ mod tests {
     use crate::bench::lines::Line;
 
     fn line(framework: &str, median: f64, foreign: f64) -> Line {
-        Line {
-            framework: framework.into(),
-            workload: "w".into(),
-            median,
-            foreign,
-            text: String::new(),
-        }
+        Line { framework: framework.into(), workload: "w".into(), median, foreign, text: String::new() }
     }
 
     #[test]
     fn the_ratio_is_to_the_best_peer() {
-        let text = render(&[
-            line("kiln", 1.5e-3, 0.0),
-            line("slow", 4e-3, 0.0),
-            line("fast", 1e-3, 0.0),
-        ]);
-        assert!(
-            text.contains("| w | 1.50 ms | fast 1.00 ms | 1.50 | fast 1.00 ms, slow 4.00 ms |"),
-            "{text}"
-        );
+        let text = render(&[line("kiln", 1.5e-3, 0.0), line("slow", 4e-3, 0.0), line("fast", 1e-3, 0.0)]);
+        assert!(text.contains("| w | 1.50 ms | fast 1.00 ms | 1.50 | fast 1.00 ms, slow 4.00 ms |"), "{text}");
     }
 
     #[test]

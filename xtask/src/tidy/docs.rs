@@ -26,11 +26,7 @@ pub fn check(root: &Path) -> Vec<Finding> {
             Ok(text) => {
                 let dir = path.parent().unwrap_or(root);
                 for (line, link) in links(&text).filter(|(_, link)| !dir.join(link).exists()) {
-                    findings.push(Finding::new(
-                        name,
-                        line,
-                        format!("links to {link}, which does not exist"),
-                    ));
+                    findings.push(Finding::new(name, line, format!("links to {link}, which does not exist")));
                 }
             }
         }
@@ -55,9 +51,6 @@ mod tests {
     #[test]
     fn only_relative_links_are_followed() {
         let text = "see [a](docs/a.md#part) and [b](https://example.org/x)\n[c](#here) [d](e.md)";
-        assert_eq!(
-            links(text).collect::<Vec<_>>(),
-            [(1, "docs/a.md"), (2, "e.md")]
-        );
+        assert_eq!(links(text).collect::<Vec<_>>(), [(1, "docs/a.md"), (2, "e.md")]);
     }
 }

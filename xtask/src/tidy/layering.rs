@@ -13,19 +13,13 @@ struct Layer {
 /// Reads the first fenced block that names crates, from the lowest layer up. Rows apart by `^` are layers.
 fn layers(map: &str) -> Vec<Layer> {
     let mut layers = vec![Layer::default()];
-    let block = map
-        .split("```")
-        .skip(1)
-        .step_by(2)
-        .find(|block| block.contains("kiln-ir"));
+    let block = map.split("```").skip(1).step_by(2).find(|block| block.contains("kiln-ir"));
     for line in block.unwrap_or_default().lines() {
         if line.trim_start().starts_with('^') {
             layers.push(Layer::default());
             continue;
         }
-        let layer = layers
-            .last_mut()
-            .expect("there is always a layer being read");
+        let layer = layers.last_mut().expect("there is always a layer being read");
         let mut serving = false;
         for word in line.split_whitespace() {
             serving |= word.starts_with('(');
@@ -34,11 +28,7 @@ fn layers(map: &str) -> Vec<Layer> {
                 if !is_crate(name) {
                     break;
                 }
-                let row = if serving {
-                    &mut layer.served_by
-                } else {
-                    &mut layer.crates
-                };
+                let row = if serving { &mut layer.served_by } else { &mut layer.crates };
                 row.push(name.into());
             }
             serving &= !word.ends_with(')');
@@ -48,42 +38,23 @@ fn layers(map: &str) -> Vec<Layer> {
 }
 
 fn is_crate(word: &str) -> bool {
-    word == "kiln"
-        || word
-            .strip_prefix("kiln-")
-            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_lowercase()))
+    word == "kiln" || word.strip_prefix("kiln-").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_lowercase()))
 }
 
 /// Finds crates that the drawing lacks and imports that do not point downwards.
 pub fn check(map: &str, packages: &[Package]) -> Vec<Finding> {
     let layers = layers(map);
-    let height = |name: &str| {
-        layers
-            .iter()
-            .position(|l| l.crates.iter().chain(&l.served_by).any(|c| c == name))
-    };
+    let height = |name: &str| layers.iter().position(|l| l.crates.iter().chain(&l.served_by).any(|c| c == name));
     let mut findings = Vec::new();
     // Tools and benches stand beside the house: they may import what they like, nothing imports them.
-    for package in packages
-        .iter()
-        .filter(|package| is_crate(&package.name) && package.name != "kiln-bench")
-    {
+    for package in packages.iter().filter(|package| is_crate(&package.name) && package.name != "kiln-bench") {
         let place = format!("{} (Cargo.toml)", package.name);
         let Some(own) = height(&package.name) else {
-            findings.push(Finding::new(
-                place,
-                0,
-                "the drawing in ARCHITECTURE.md does not show this crate",
-            ));
+            findings.push(Finding::new(place, 0, "the drawing in ARCHITECTURE.md does not show this crate"));
             continue;
         };
-        for import in packages
-            .iter()
-            .map(|p| &p.name)
-            .filter(|name| package.imports.contains(name))
-        {
-            let serves = layers[own].served_by.contains(import)
-                && layers[own].crates.contains(&package.name);
+        for import in packages.iter().map(|p| &p.name).filter(|name| package.imports.contains(name)) {
+            let serves = layers[own].served_by.contains(import) && layers[own].crates.contains(&package.name);
             if !serves && height(import).is_none_or(|other| other >= own) {
                 let message = format!("imports {import}, which is not below it in ARCHITECTURE.md");
                 findings.push(Finding::new(place.clone(), 0, message));
@@ -101,16 +72,11 @@ mod tests {
     const MAP: &str = "# A\n```\nkiln-ir     the language\n   ^\nkiln-cpu  kiln-cuda\n   ^\nkiln-module (+ kiln-derive)   Module\n   ^\nkiln  facade of kiln-ir\n```\n";
 
     fn package(name: &str, imports: &[&str]) -> Package {
-        Package {
-            name: name.into(),
-            imports: imports.iter().map(|i| i.to_string()).collect(),
-        }
+        Package { name: name.into(), imports: imports.iter().map(|i| i.to_string()).collect() }
     }
 
     fn findings(package_under_test: Package) -> usize {
-        let mut packages: Vec<_> = ["kiln-ir", "kiln-cpu", "kiln-cuda", "kiln-derive"]
-            .map(|name| package(name, &[]))
-            .into();
+        let mut packages: Vec<_> = ["kiln-ir", "kiln-cpu", "kiln-cuda", "kiln-derive"].map(|name| package(name, &[])).into();
         packages.retain(|other| other.name != package_under_test.name);
         packages.push(package_under_test);
         check(MAP, &packages).len()
@@ -118,23 +84,14 @@ mod tests {
 
     #[test]
     fn the_drawing_is_read_row_by_row() {
-        let crates: Vec<_> = layers(MAP)
-            .into_iter()
-            .map(|layer| layer.crates.join(" "))
-            .collect();
-        assert_eq!(
-            crates,
-            ["kiln-ir", "kiln-cpu kiln-cuda", "kiln-module", "kiln"]
-        );
+        let crates: Vec<_> = layers(MAP).into_iter().map(|layer| layer.crates.join(" ")).collect();
+        assert_eq!(crates, ["kiln-ir", "kiln-cpu kiln-cuda", "kiln-module", "kiln"]);
     }
 
     #[test]
     fn imports_point_downwards() {
         assert_eq!(findings(package("kiln-cpu", &["kiln-ir", "libm"])), 0);
-        assert_eq!(
-            findings(package("kiln-module", &["kiln-ir", "kiln-derive"])),
-            0
-        );
+        assert_eq!(findings(package("kiln-module", &["kiln-ir", "kiln-derive"])), 0);
         assert_eq!(findings(package("kiln-ir", &["kiln-cpu"])), 1);
         assert_eq!(findings(package("kiln-cpu", &["kiln-cuda"])), 1);
     }

@@ -3,11 +3,7 @@
 use super::Finding;
 
 /// Where the rule holds. The trees below these roots are where ops are interpreted, scheduled or differentiated.
-const ROOTS: [&str; 3] = [
-    "crates/kiln-ir/src/",
-    "crates/kiln-compiler/src/",
-    "crates/kiln-tensor/src/",
-];
+const ROOTS: [&str; 3] = ["crates/kiln-ir/src/", "crates/kiln-compiler/src/", "crates/kiln-tensor/src/"];
 
 /// The enums whose variants are operations.
 const ENUMS: [&str; 3] = ["Op", "Elementwise", "OpClass"];
@@ -22,11 +18,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let arm = text.lines().position(is_op_arm);
     match arm {
         Some(line) if !text.contains(DENY) => {
-            vec![Finding::new(
-                path,
-                line + 1,
-                format!("matches on ops without `{DENY}` at the top of the file"),
-            )]
+            vec![Finding::new(path, line + 1, format!("matches on ops without `{DENY}` at the top of the file"))]
         }
         _ => Vec::new(),
     }
@@ -35,10 +27,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
 /// Whether a line begins a match arm (or a further alternative of one) on an op.
 fn is_op_arm(line: &str) -> bool {
     let line = line.trim_start().trim_start_matches("| ");
-    let named = ENUMS.iter().any(|name| {
-        line.strip_prefix(name)
-            .is_some_and(|rest| rest.starts_with("::"))
-    });
+    let named = ENUMS.iter().any(|name| line.strip_prefix(name).is_some_and(|rest| rest.starts_with("::")));
     named && line.contains("=>")
 }
 
@@ -50,13 +39,7 @@ mod tests {
     fn a_match_on_ops_needs_the_lint() {
         let text = "//! A.\nmatch op {\n    Op::Dot(d) => 1,\n}\n";
         assert_eq!(check("crates/kiln-ir/src/infer.rs", text).len(), 1);
-        assert!(
-            check(
-                "crates/kiln-ir/src/infer.rs",
-                &format!("//! A.\n{DENY}\n{text}")
-            )
-            .is_empty()
-        );
+        assert!(check("crates/kiln-ir/src/infer.rs", &format!("//! A.\n{DENY}\n{text}")).is_empty());
         assert!(check("crates/kiln-nn/src/linear.rs", text).is_empty());
     }
 

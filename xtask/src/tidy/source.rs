@@ -13,42 +13,21 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let first = text.lines().next().unwrap_or_default();
     if !first.starts_with("//! ") {
-        findings.push(Finding::new(
-            path,
-            1,
-            "the first line is not a `//!` sentence on what lives here",
-        ));
+        findings.push(Finding::new(path, 1, "the first line is not a `//!` sentence on what lives here"));
     }
     let lines = text.lines().count();
     if lines > LONGEST && !first.starts_with("//! Table:") {
-        let message = format!(
-            "{lines} lines; {LONGEST} is the bound (a table says `//! Table:` in its first line)"
-        );
+        let message = format!("{lines} lines; {LONGEST} is the bound (a table says `//! Table:` in its first line)");
         findings.push(Finding::new(path, 0, message));
     }
     for part in path.trim_end_matches(".rs").split('/') {
-        if EMPTY_NAMES.contains(&part)
-            || EMPTY_NAMES
-                .iter()
-                .any(|name| *part == name[..name.len() - 1])
-        {
-            findings.push(Finding::new(
-                path,
-                0,
-                format!("{part:?} names no subject; name the file for what it holds"),
-            ));
+        if EMPTY_NAMES.contains(&part) || EMPTY_NAMES.iter().any(|name| *part == name[..name.len() - 1]) {
+            findings.push(Finding::new(path, 0, format!("{part:?} names no subject; name the file for what it holds")));
         }
     }
     for (i, line) in text.lines().enumerate() {
-        if let Some(word) = unfinished()
-            .into_iter()
-            .find(|word| line.contains(word.as_str()))
-        {
-            findings.push(Finding::new(
-                path,
-                i + 1,
-                format!("`{word}` leaves work undone"),
-            ));
+        if let Some(word) = unfinished().into_iter().find(|word| line.contains(word.as_str())) {
+            findings.push(Finding::new(path, i + 1, format!("`{word}` leaves work undone")));
         }
     }
     findings
@@ -57,13 +36,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
 /// What marks unfinished or switched-off code; put together here so that this file does not contain the words.
 fn unfinished() -> [String; 5] {
     let open = "!(";
-    [
-        format!("todo{open}"),
-        format!("unimplemented{open}"),
-        ["#[", "ignore"].concat(),
-        ["FIX", "ME"].concat(),
-        ["XX", "X"].concat(),
-    ]
+    [format!("todo{open}"), format!("unimplemented{open}"), ["#[", "ignore"].concat(), ["FIX", "ME"].concat(), ["XX", "X"].concat()]
 }
 
 #[cfg(test)]
@@ -71,10 +44,7 @@ mod tests {
     use super::check;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        check(path, text)
-            .into_iter()
-            .map(|finding| finding.message)
-            .collect()
+        check(path, text).into_iter().map(|finding| finding.message).collect()
     }
 
     #[test]
@@ -84,10 +54,7 @@ mod tests {
 
     #[test]
     fn a_file_without_module_docs_is_found() {
-        assert_eq!(
-            messages("crates/a/src/shape.rs", "pub struct Shape;\n").len(),
-            1
-        );
+        assert_eq!(messages("crates/a/src/shape.rs", "pub struct Shape;\n").len(), 1);
     }
 
     #[test]
