@@ -20,11 +20,7 @@ fn median(mut f: impl FnMut()) -> f64 {
 fn pool() {
     let pool = Pool::global();
     let hot = median(|| (0..1000).for_each(|_| pool.run(pool.threads(), &|_| {}))) / 1000.0;
-    println!(
-        "pool: {} threads, empty region {:.0} ns",
-        pool.threads(),
-        hot * 1e9
-    );
+    println!("pool: {} threads, empty region {:.0} ns", pool.threads(), hot * 1e9);
 }
 
 fn memory() {
@@ -39,12 +35,7 @@ fn memory() {
         cache.cleanup();
     });
     let system = median(|| touch(&mut vec![0; BYTES]));
-    println!(
-        "memory: touch 64 MiB: cached {:.2} ms, fresh {:.2} ms, from the system allocator {:.2} ms",
-        old * 1e3,
-        fresh * 1e3,
-        system * 1e3
-    );
+    println!("memory: touch 64 MiB: cached {:.2} ms, fresh {:.2} ms, from the system allocator {:.2} ms", old * 1e3, fresh * 1e3, system * 1e3);
 }
 
 fn main() {

@@ -3,5 +3,6 @@
 
 extern crate alloc;
 
+pub mod contract;
 pub mod memory;
 pub mod pool;

@@ -32,11 +32,7 @@ pub struct OutOfMemory {
 
 impl fmt::Display for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "out of memory: {} bytes requested, {} bytes in use",
-            self.requested, self.in_use
-        )
+        write!(f, "out of memory: {} bytes requested, {} bytes in use", self.requested, self.in_use)
     }
 }
 
@@ -121,10 +117,7 @@ impl Cache {
 
     /// An empty cache that holds at most `limit` bytes from the system, cached blocks included, and fails beyond that.
     pub fn bounded(limit: usize) -> Self {
-        Cache(Arc::new(Inner {
-            limit,
-            state: Mutex::new(State::default()),
-        }))
+        Cache(Arc::new(Inner { limit, state: Mutex::new(State::default()) }))
     }
 
     /// The process's cache.
@@ -151,10 +144,7 @@ impl Cache {
 
     fn take(&self, bytes: usize, zeroed: bool) -> Result<Storage, OutOfMemory> {
         let mut state = self.0.state.lock();
-        let fail = |state: &State| OutOfMemory {
-            requested: bytes,
-            in_use: state.usage.in_use,
-        };
+        let fail = |state: &State| OutOfMemory { requested: bytes, in_use: state.usage.in_use };
         let Some((exact, size)) = class_of(bytes) else {
             return Err(fail(&state));
         };
@@ -172,11 +162,7 @@ impl Cache {
             }
         }
         let allocate = |state: &State| {
-            if size > self.0.limit - state.usage.reserved {
-                None
-            } else {
-                system::allocate(size)
-            }
+            if size > self.0.limit - state.usage.reserved { None } else { system::allocate(size) }
         };
         let mut pointer = allocate(&state);
         if pointer.is_none() {
@@ -189,23 +175,12 @@ impl Cache {
         Ok(self.hand_out(&mut state, pointer, exact, bytes))
     }
 
-    fn hand_out(
-        &self,
-        state: &mut State,
-        pointer: NonNull<u8>,
-        class: usize,
-        bytes: usize,
-    ) -> Storage {
+    fn hand_out(&self, state: &mut State, pointer: NonNull<u8>, class: usize, bytes: usize) -> Storage {
         let usage = &mut state.usage;
         usage.in_use += bytes;
         usage.blocks += 1;
         usage.peak = usage.peak.max(usage.in_use);
-        Storage {
-            pointer,
-            bytes,
-            class: class as u32,
-            cache: self.clone(),
-        }
+        Storage { pointer, bytes, class: class as u32, cache: self.clone() }
     }
 
     /// What the cache holds now.
@@ -235,10 +210,7 @@ impl State {
         self.usage.in_use -= bytes;
         self.usage.blocks -= 1;
         self.cached += size_of_class(class);
-        self.bins[class].push(Free {
-            pointer,
-            released: self.clock,
-        });
+        self.bins[class].push(Free { pointer, released: self.clock });
         let bound = KEEP.max(self.usage.peak);
         if self.cached > bound {
             self.release_down_to(bound - bound / 4);
@@ -247,12 +219,7 @@ impl State {
 
     fn release_down_to(&mut self, bound: usize) {
         while self.cached > bound {
-            let oldest = self
-                .bins
-                .iter()
-                .enumerate()
-                .filter_map(|(class, bin)| Some((bin.first()?.released, class)))
-                .min();
+            let oldest = self.bins.iter().enumerate().filter_map(|(class, bin)| Some((bin.first()?.released, class))).min();
             let Some((_, class)) = oldest else { return };
             let free = self.bins[class].remove(0);
             let size = size_of_class(class);
@@ -314,11 +281,7 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        self.cache
-            .0
-            .state
-            .lock()
-            .put(self.pointer, self.class as usize, self.bytes);
+        self.cache.0.state.lock().put(self.pointer, self.class as usize, self.bytes);
     }
 }
 
@@ -353,22 +316,14 @@ mod system {
             return;
         }
         // SAFETY: the block was allocated with this layout.
-        unsafe {
-            alloc::alloc::dealloc(
-                pointer.as_ptr(),
-                Layout::from_size_align_unchecked(size, ALIGNMENT),
-            )
-        }
+        unsafe { alloc::alloc::dealloc(pointer.as_ptr(), Layout::from_size_align_unchecked(size, ALIGNMENT)) }
     }
 
     /// Maps `size` bytes aligned to a huge page and asks for huge pages: one page fault instead of 512, and far fewer address-translation misses.
     #[cfg(all(feature = "std", target_os = "linux"))]
     fn map(size: usize) -> Option<NonNull<u8>> {
         let total = size.checked_add(LARGE)?;
-        let (read_write, private) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-        );
+        let (read_write, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: an anonymous mapping at an address of the kernel's choice.
         let base = unsafe { libc::mmap(core::ptr::null_mut(), total, read_write, private, -1, 0) };
         if base == libc::MAP_FAILED {
@@ -403,10 +358,7 @@ mod tests {
             assert_eq!(size, size_of_class(class), "{bytes}");
             assert!(size >= bytes && size % ALIGNMENT == 0);
             assert!(class >= last || bytes == 1 << 20);
-            assert!(
-                bytes <= STEPS * ALIGNMENT || size - bytes <= bytes / STEPS + ALIGNMENT,
-                "{bytes} in {size}"
-            );
+            assert!(bytes <= STEPS * ALIGNMENT || size - bytes <= bytes / STEPS + ALIGNMENT, "{bytes} in {size}");
             last = class;
         }
         assert!(class_of(usize::MAX).is_none());

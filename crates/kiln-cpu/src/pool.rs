@@ -56,13 +56,7 @@ impl Pool {
     }
 
     /// Cuts `items` into pieces whose borders are multiples of `step`, as many as `bytes` of traffic are worth, and calls `f` for each piece.
-    pub fn split(
-        &self,
-        items: usize,
-        step: usize,
-        bytes: usize,
-        f: &(dyn Fn(core::ops::Range<usize>) + Sync),
-    ) {
+    pub fn split(&self, items: usize, step: usize, bytes: usize, f: &(dyn Fn(core::ops::Range<usize>) + Sync)) {
         let tasks = tasks_for(bytes, self.threads).min(items.div_ceil(step.max(1)));
         match tasks {
             0 => {}
@@ -124,11 +118,7 @@ mod threaded {
                 if start >= end {
                     return None;
                 }
-                let (next, task) = if front {
-                    (end << 32 | (start + 1), start)
-                } else {
-                    ((end - 1) << 32 | start, end - 1)
-                };
+                let (next, task) = if front { (end << 32 | (start + 1), start) } else { ((end - 1) << 32 | start, end - 1) };
                 match self.0.compare_exchange_weak(now, next, AcqRel, Relaxed) {
                     Ok(_) => return Some(task as usize),
                     Err(seen) => now = seen,
@@ -203,11 +193,7 @@ mod threaded {
             loop {
                 let state = self.state.load(Acquire);
                 if state & OPEN != 0 && state >> 32 != seen {
-                    if self
-                        .state
-                        .compare_exchange_weak(state, state + 1, AcqRel, Relaxed)
-                        .is_err()
-                    {
+                    if self.state.compare_exchange_weak(state, state + 1, AcqRel, Relaxed).is_err() {
                         continue;
                     }
                     seen = state >> 32;
@@ -261,11 +247,7 @@ mod threaded {
 
         /// Takes the right to run a region, waiting a little for another caller.
         fn enter(&self) -> bool {
-            let free = || {
-                self.region
-                    .compare_exchange(false, true, Acquire, Relaxed)
-                    .is_ok()
-            };
+            let free = || self.region.compare_exchange(false, true, Acquire, Relaxed).is_ok();
             if free() {
                 return true;
             }
@@ -286,10 +268,7 @@ mod threaded {
         /// A pool in which a region uses `threads` threads (at least one: the caller). Fewer if the system refuses to start them.
         pub fn new(threads: usize) -> Self {
             let threads = threads.clamp(1, 1 << 12);
-            let sleeper = || Sleeper {
-                asleep: AtomicBool::new(false),
-                thread: OnceLock::new(),
-            };
+            let sleeper = || Sleeper { asleep: AtomicBool::new(false), thread: OnceLock::new() };
             let shared = Arc::new(Shared {
                 state: AtomicU64::new(0),
                 region: AtomicBool::new(false),
@@ -311,11 +290,7 @@ mod threaded {
                 debug_assert!(set.is_ok());
                 workers.push(handle);
             }
-            Pool {
-                threads: workers.len() + 1,
-                shared,
-                workers,
-            }
+            Pool { threads: workers.len() + 1, shared, workers }
         }
 
         /// The process's pool, sized by `KILN_NUM_THREADS`, else `RAYON_NUM_THREADS`, else by the machine.
@@ -326,9 +301,7 @@ mod threaded {
                     .iter()
                     .find_map(|name| std::env::var(name).ok()?.trim().parse::<usize>().ok())
                     .filter(|&threads| threads > 0);
-                Pool::new(
-                    wish.unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get())),
-                )
+                Pool::new(wish.unwrap_or_else(|| thread::available_parallelism().map_or(1, |n| n.get())))
             })
         }
 
@@ -370,15 +343,7 @@ mod threaded {
                 state = shared.state.load(Acquire);
             }
             let panicked = shared.panicked.swap(false, Acquire);
-            let payload = panicked
-                .then(|| {
-                    shared
-                        .panic
-                        .lock()
-                        .unwrap_or_else(|e| e.into_inner())
-                        .take()
-                })
-                .flatten();
+            let payload = panicked.then(|| shared.panic.lock().unwrap_or_else(|e| e.into_inner()).take()).flatten();
             shared.region.store(false, Release);
             if let Some(payload) = payload {
                 resume_unwind(payload);

@@ -1,3 +1,4 @@
 //! Integration tests of the CPU runtime.
+mod contract;
 mod memory;
 mod pool;

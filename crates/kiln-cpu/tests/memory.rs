@@ -4,22 +4,8 @@ use kiln_cpu::memory::{ALIGNMENT, Cache, OutOfMemory};
 #[test]
 fn blocks_are_aligned_zero_at_first_and_do_not_overlap() {
     let cache = Cache::new();
-    let sizes = [
-        0,
-        1,
-        63,
-        64,
-        65,
-        1000,
-        4096,
-        100_000,
-        2 << 20,
-        (5 << 20) + 3,
-    ];
-    let mut blocks: Vec<_> = sizes
-        .iter()
-        .map(|&bytes| cache.allocate(bytes).unwrap())
-        .collect();
+    let sizes = [0, 1, 63, 64, 65, 1000, 4096, 100_000, 2 << 20, (5 << 20) + 3];
+    let mut blocks: Vec<_> = sizes.iter().map(|&bytes| cache.allocate(bytes).unwrap()).collect();
     for (index, (block, &bytes)) in blocks.iter_mut().zip(&sizes).enumerate() {
         assert_eq!(block.len(), bytes);
         assert_eq!(block.is_empty(), bytes == 0);
@@ -53,14 +39,7 @@ fn zeroed_blocks_are_zero_when_reused() {
     let cache = Cache::new();
     for bytes in [100, 4 << 20] {
         cache.allocate(bytes).unwrap().as_mut_slice().fill(7);
-        assert!(
-            cache
-                .allocate_zeroed(bytes)
-                .unwrap()
-                .as_slice()
-                .iter()
-                .all(|&byte| byte == 0)
-        );
+        assert!(cache.allocate_zeroed(bytes).unwrap().as_slice().iter().all(|&byte| byte == 0));
     }
 }
 
@@ -71,15 +50,7 @@ fn statistics_follow_blocks() {
     let b = cache.allocate(3000).unwrap();
     drop(a);
     let usage = cache.usage();
-    assert_eq!(
-        (
-            usage.in_use,
-            usage.peak,
-            usage.blocks,
-            usage.system_allocations
-        ),
-        (3000, 4000, 1, 2)
-    );
+    assert_eq!((usage.in_use, usage.peak, usage.blocks, usage.system_allocations), (3000, 4000, 1, 2));
     assert!(usage.reserved >= 4000);
     cache.reset_peak();
     assert_eq!(cache.usage().peak, 3000);
@@ -96,17 +67,8 @@ fn failure_is_an_error_and_cached_blocks_are_given_back_first() {
     drop(cache.allocate(600_000).unwrap());
     let block = cache.allocate(800_000).unwrap();
     let error = cache.allocate(400_000).unwrap_err();
-    assert_eq!(
-        error,
-        OutOfMemory {
-            requested: 400_000,
-            in_use: 800_000
-        }
-    );
-    assert_eq!(
-        error.to_string(),
-        "out of memory: 400000 bytes requested, 800000 bytes in use"
-    );
+    assert_eq!(error, OutOfMemory { requested: 400_000, in_use: 800_000 });
+    assert_eq!(error.to_string(), "out of memory: 400000 bytes requested, 800000 bytes in use");
     drop(block);
     cache.allocate(400_000).unwrap();
     assert!(cache.allocate(usize::MAX).is_err());
@@ -120,11 +82,7 @@ fn the_cache_does_not_grow_without_bound() {
         cache.allocate((4 << 20) + step * 600_000).unwrap();
     }
     let usage = cache.usage();
-    assert!(
-        usage.reserved <= 320 << 20,
-        "{} MiB kept",
-        usage.reserved >> 20
-    );
+    assert!(usage.reserved <= 320 << 20, "{} MiB kept", usage.reserved >> 20);
 }
 
 #[test]

@@ -11,10 +11,7 @@ fn check(pool: &Pool, tasks: usize) {
     pool.run(tasks, &|task| {
         counts[task].fetch_add(1, Relaxed);
     });
-    assert!(
-        counts.iter().all(|count| count.load(Relaxed) == 1),
-        "{tasks} tasks"
-    );
+    assert!(counts.iter().all(|count| count.load(Relaxed) == 1), "{tasks} tasks");
 }
 
 #[test]
@@ -81,24 +78,14 @@ fn a_panic_reaches_the_caller_and_the_pool_survives() {
             pool.run(8, &|task| assert!(task != bad, "task {task} failed"));
         }));
         let payload = result.expect_err("the panic must arrive");
-        assert_eq!(
-            payload.downcast_ref::<String>().unwrap(),
-            &format!("task {bad} failed")
-        );
+        assert_eq!(payload.downcast_ref::<String>().unwrap(), &format!("task {bad} failed"));
         check(&pool, 20);
     }
 }
 
 #[test]
 fn spans_cover_everything_once_on_step_borders() {
-    for (items, step, tasks) in [
-        (0, 1, 3),
-        (1, 1, 3),
-        (10, 1, 3),
-        (1000, 64, 7),
-        (63, 64, 4),
-        (129, 64, 2),
-    ] {
+    for (items, step, tasks) in [(0, 1, 3), (1, 1, 3), (10, 1, 3), (1000, 64, 7), (63, 64, 4), (129, 64, 2)] {
         let mut next = 0;
         for task in 0..tasks {
             let piece = span(items, step, tasks, task);

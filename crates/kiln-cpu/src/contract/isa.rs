@@ -1,0 +1,178 @@
+//! The kernel tables: which instruction sets exist, and which one this machine uses.
+
+use super::lane::Plain;
+use super::micro::{self, Kernels, Scalar, Tile};
+use super::{pack, skinny};
+
+/// Emits a module with the kernels of one register type, compiled for `features`.
+macro_rules! isa {
+    ($name:ident, $label:literal, $(#[$feature:meta])? $v:ty, $e:ty, mr $mr:literal, registers $registers:literal, rows [$($r:literal)*]) => {
+        #[allow(unused_unsafe)]
+        mod $name {
+            use super::*;
+            $(#[$feature])?
+            unsafe fn tile<const R: usize, const C: usize, const P: bool>(t: &Tile<$e>) {
+                // SAFETY: as the caller's; the features of the register are enabled here.
+                unsafe { micro::tile::<$v, R, C, P, $mr>(t) }
+            }
+            $(#[$feature])?
+            unsafe fn pack_outer(job: &pack::Copy<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { pack::outer::<$v>(job) }
+            }
+            $(#[$feature])?
+            unsafe fn pack_inner(job: &pack::Copy<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { pack::inner::<$v>(job) }
+            }
+            $(#[$feature])?
+            unsafe fn axpy(job: &skinny::Job<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { skinny::axpy::<$v>(job) }
+            }
+            $(#[$feature])?
+            unsafe fn dot(job: &skinny::Job<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { skinny::dot::<$v>(job) }
+            }
+            const LAST: usize = if $registers < 3 { 1 } else { 3 };
+            pub(super) static KERNELS: Kernels<$e> = Kernels {
+                name: $label,
+                mr: $mr,
+                lanes: <$v as super::super::lane::Lane>::N,
+                registers: $registers,
+                table: &[$([
+                    [tile::<$r, 1, false>, tile::<$r, 1, true>],
+                    [tile::<$r, 2, false>, tile::<$r, 2, true>],
+                    [tile::<$r, LAST, false>, tile::<$r, LAST, true>],
+                ]),*],
+                pack_outer,
+                pack_inner,
+                axpy,
+                dot,
+            };
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+use core::arch::x86_64::{__m256, __m256d, __m512, __m512d};
+
+#[cfg(target_arch = "x86_64")]
+isa!(f32_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512, f32, mr 14, registers 2,
+    rows [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+#[cfg(target_arch = "x86_64")]
+isa!(f64_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512d, f64, mr 14, registers 2,
+    rows [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+#[cfg(target_arch = "x86_64")]
+isa!(f32_avx2, "avx2", #[target_feature(enable = "avx2,fma,f16c")] __m256, f32, mr 6, registers 2, rows [1 2 3 4 5 6]);
+#[cfg(target_arch = "x86_64")]
+isa!(f64_avx2, "avx2", #[target_feature(enable = "avx2,fma,f16c")] __m256d, f64, mr 6, registers 2, rows [1 2 3 4 5 6]);
+
+#[cfg(target_arch = "aarch64")]
+use core::arch::aarch64::{float32x4_t, float64x2_t};
+#[cfg(target_arch = "aarch64")]
+isa!(f32_neon, "neon", float32x4_t, f32, mr 8, registers 3, rows [1 2 3 4 5 6 7 8]);
+#[cfg(target_arch = "aarch64")]
+isa!(f64_neon, "neon", float64x2_t, f64, mr 8, registers 3, rows [1 2 3 4 5 6 7 8]);
+
+isa!(f32_plain, "plain", Plain<f32, 4>, f32, mr 4, registers 2, rows [1 2 3 4]);
+isa!(f64_plain, "plain", Plain<f64, 2>, f64, mr 4, registers 2, rows [1 2 3 4]);
+isa!(i32_plain, "plain", Plain<i32, 4>, i32, mr 4, registers 2, rows [1 2 3 4]);
+isa!(i64_plain, "plain", Plain<i64, 2>, i64, mr 4, registers 2, rows [1 2 3 4]);
+
+/// True if this machine has the features the AVX-512 kernels are compiled for.
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    #[cfg(feature = "std")]
+    {
+        std::is_x86_feature_detected!("avx512f")
+            && std::is_x86_feature_detected!("avx512vl")
+            && std::is_x86_feature_detected!("avx512bw")
+            && std::is_x86_feature_detected!("avx512dq")
+            && has_avx2()
+    }
+    #[cfg(not(feature = "std"))]
+    {
+        cfg!(all(target_feature = "avx512f", target_feature = "avx512vl", target_feature = "avx512bw", target_feature = "avx512dq")) && has_avx2()
+    }
+}
+
+/// True if this machine has the features the AVX2 kernels are compiled for.
+#[cfg(target_arch = "x86_64")]
+fn has_avx2() -> bool {
+    #[cfg(feature = "std")]
+    {
+        std::is_x86_feature_detected!("avx2") && std::is_x86_feature_detected!("fma") && std::is_x86_feature_detected!("f16c")
+    }
+    #[cfg(not(feature = "std"))]
+    {
+        cfg!(all(target_feature = "avx2", target_feature = "fma", target_feature = "f16c"))
+    }
+}
+
+/// A cap on the instruction set, for tests of the narrower kernels and for benches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Isa {
+    /// Whatever the machine has.
+    Best,
+    /// At most 256-bit registers.
+    Avx2,
+    /// Arrays only.
+    Plain,
+}
+
+static CAP: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);
+
+/// Caps the instruction set of every contraction that starts afterwards, in the whole process.
+pub fn cap_isa(isa: Isa) {
+    CAP.store(isa as u8, core::sync::atomic::Ordering::Relaxed);
+}
+
+/// Chooses among the kernel tables of one element type.
+macro_rules! choose {
+    ($t:ty, $avx512:ident, $avx2:ident, $neon:ident, $plain:ident) => {
+        #[allow(private_interfaces)]
+        impl Scalar for $t {
+            fn kernels() -> &'static Kernels<Self> {
+                let cap = CAP.load(core::sync::atomic::Ordering::Relaxed);
+                #[cfg(target_arch = "x86_64")]
+                {
+                    if cap == Isa::Best as u8 && has_avx512() {
+                        return &$avx512::KERNELS;
+                    }
+                    if cap <= Isa::Avx2 as u8 && has_avx2() {
+                        return &$avx2::KERNELS;
+                    }
+                }
+                #[cfg(target_arch = "aarch64")]
+                if cap <= Isa::Avx2 as u8 {
+                    return &$neon::KERNELS;
+                }
+                let _ = cap;
+                &$plain::KERNELS
+            }
+        }
+    };
+}
+choose!(f32, f32_avx512, f32_avx2, f32_neon, f32_plain);
+choose!(f64, f64_avx512, f64_avx2, f64_neon, f64_plain);
+
+macro_rules! plain {
+    ($t:ty, $plain:ident) => {
+        #[allow(private_interfaces)]
+        impl Scalar for $t {
+            fn kernels() -> &'static Kernels<Self> {
+                &$plain::KERNELS
+            }
+        }
+    };
+}
+plain!(i32, i32_plain);
+plain!(i64, i64_plain);
+
+/// Name of the instruction set that contractions of `E` use now.
+pub fn isa_name<E: Scalar>() -> &'static str {
+    E::kernels().name
+}

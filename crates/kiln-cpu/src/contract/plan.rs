@@ -1,0 +1,141 @@
+//! `Plan`, the blocking of one contraction, chosen from its sizes and the caches.
+//!
+//! The order in which the terms of one sum are added depends on the sizes alone (`kc`, `k_step`, `splits`), never on the number
+//! of threads; the cut of rows and columns into units may depend on it.
+
+use super::cache::second_level;
+
+/// What a plan is made from.
+pub(crate) struct Sizes {
+    pub m: usize,
+    pub n: usize,
+    pub k: usize,
+    pub batch: usize,
+    /// Adjacent batch entries that share the left operand.
+    pub run: usize,
+    /// Rows of a tile.
+    pub mr: usize,
+    /// Columns of a tile.
+    pub nr: usize,
+    /// Bytes of an element.
+    pub size: usize,
+    pub threads: usize,
+    /// The left operand can be read where it lies.
+    pub a_view: bool,
+    /// The right operand can be read where it lies, by rows.
+    pub b_view: bool,
+    /// Micro-kernels may write the result themselves.
+    pub direct: bool,
+}
+
+/// How an operand reaches the micro-kernel.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Mode {
+    /// Read where it lies.
+    Direct,
+    /// Packed by each unit for itself.
+    Private,
+    /// Packed once, for all units.
+    Shared,
+}
+
+/// Sizes of the blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub a: Mode,
+    pub b: Mode,
+    /// Steps of the contraction between two visits of a tile.
+    pub kc: usize,
+    /// Steps of the contraction packed at once.
+    pub k_step: usize,
+    /// Independent parts of the contraction, summed at the end.
+    pub splits: usize,
+    /// Rows of a block of the left operand that stays in the second-level cache.
+    pub mc: usize,
+    /// Rows of a unit.
+    pub m_unit: usize,
+    /// Columns of a unit, counted over folded batch entries.
+    pub n_unit: usize,
+    /// Batch entries whose columns are put side by side.
+    pub fold: usize,
+}
+
+impl Plan {
+    pub fn new(s: &Sizes) -> Plan {
+        let l2 = second_level() / s.size;
+        let splits = splits(s);
+        let k = s.k.div_ceil(splits).max(1);
+        let fold = if splits > 1 { 1 } else { fold(s) };
+        let cols = s.n * fold;
+        let kc_most = (32 << 10) / (s.nr * s.size);
+        let budget = l2 / 2;
+        let wide = if splits > 1 { cols.min(512) } else { cols.min(4 * s.nr) };
+        let steps = (k * wide).div_ceil(budget).max(1);
+        let k_step = k.div_ceil(steps).next_multiple_of(8).min(k);
+        let kc = k_step.div_ceil(k_step.div_ceil(kc_most));
+        let mc = ((l2 / 4 / kc) / s.mr * s.mr).clamp(s.mr, 64 * s.mr).min(s.m.next_multiple_of(s.mr));
+
+        // Columns: as many as keep the right operand in the second-level cache, cut further to feed the threads.
+        let most = (budget / k_step / s.nr * s.nr).clamp(s.nr, 512);
+        let mut n_unit = even(cols, most, s.nr);
+        let mut m_unit = s.m;
+        if steps > 1 && !s.direct {
+            m_unit = even(s.m, (l2 / 4 / n_unit).max(s.mr), s.mr);
+        }
+        let flops = 2.0 * s.m as f64 * s.n as f64 * s.k as f64 * s.batch as f64;
+        let wanted = if s.threads == 1 { 1 } else { (4 * s.threads).min((flops / 5e5) as usize + 1) };
+        let others = splits * s.batch.div_ceil(fold);
+        let units = |m_unit: usize, n_unit: usize| others * s.m.div_ceil(m_unit) * cols.div_ceil(n_unit);
+        while units(m_unit, n_unit) < wanted {
+            if n_unit > 4 * s.nr || (n_unit > s.nr && m_unit <= 4 * s.mr) {
+                n_unit = even(cols, n_unit / 2, s.nr);
+            } else if m_unit > s.mr {
+                m_unit = even(s.m, m_unit / 2, s.mr);
+            } else {
+                break;
+            }
+        }
+        let b = if s.b_view && fold == 1 && s.m <= 5 * s.mr { Mode::Direct } else { Mode::Private };
+        let uses = s.run.div_ceil(fold) * cols.div_ceil(n_unit);
+        let a = if s.a_view && n_unit * uses <= 4 * s.nr {
+            Mode::Direct
+        } else if splits > 1 || uses == 1 || s.m * s.k * s.batch / s.run * s.size > 1 << 30 {
+            m_unit = m_unit.min(((budget / k_step) / s.mr * s.mr).max(s.mr));
+            Mode::Private
+        } else {
+            Mode::Shared
+        };
+        Plan { a, b, kc, k_step, splits, mc: mc.min(m_unit.next_multiple_of(s.mr)), m_unit, n_unit, fold }
+    }
+}
+
+/// Cuts `total` into pieces of at most `most`, equal up to rounding to multiples of `unit`.
+fn even(total: usize, most: usize, unit: usize) -> usize {
+    let pieces = total.div_ceil(most.max(unit));
+    total.div_ceil(pieces).next_multiple_of(unit)
+}
+
+/// Parts of the contraction: more than one if the result has too few tiles to share out and each sum is long.
+fn splits(s: &Sizes) -> usize {
+    let tiles = s.batch * s.m.div_ceil(4 * s.mr) * s.n.div_ceil(4 * s.nr);
+    if tiles >= 16 || s.k < 2048 || s.batch * s.m * s.n > 1 << 20 {
+        return 1;
+    }
+    (16 / tiles).clamp(1, s.k / 1024)
+}
+
+/// Batch entries put side by side, so that few columns do not end in a half-empty tile.
+fn fold(s: &Sizes) -> usize {
+    if s.run == 1 || s.n >= 16 * s.nr || s.n.is_multiple_of(s.nr) {
+        return 1;
+    }
+    let waste = |fold: usize| {
+        let cols = fold * s.n;
+        cols.next_multiple_of(s.nr / 2) as f64 / cols as f64
+    };
+    if waste(1) < 1.03 {
+        return 1;
+    }
+    let most = (16 * s.nr / s.n).clamp(1, s.run);
+    (1..=most).min_by(|x, y| waste(*x).total_cmp(&waste(*y))).unwrap_or(1)
+}

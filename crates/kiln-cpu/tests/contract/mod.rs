@@ -1,0 +1,4 @@
+//! The contraction engine against plain loops in `f64`.
+
+mod fixture;
+mod matmul;
