@@ -4,5 +4,8 @@
 extern crate alloc;
 
 pub mod contract;
+pub mod math;
 pub mod memory;
 pub mod pool;
+pub mod simd;
+pub mod tile;

@@ -1,4 +1,5 @@
 //! Integration tests of the CPU runtime.
 mod contract;
+mod math;
 mod memory;
 mod pool;
