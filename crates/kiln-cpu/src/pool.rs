@@ -362,3 +362,13 @@ mod threaded {
         }
     }
 }
+
+impl crate::contract::ParallelFor for Pool {
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        Pool::run(self, tasks, task);
+    }
+}

@@ -170,7 +170,8 @@ fn pow_is_within_2_ulp_with_ieee_special_values() {
 
 #[test]
 fn f64_functions_are_within_4_ulp() {
-    let cases: [(Elementwise, f64, f64, fn(f64) -> f64); 5] = [
+    type Case = (Elementwise, f64, f64, fn(f64) -> f64);
+    let cases: [Case; 5] = [
         (Elementwise::Exp, -745.0, 710.0, libm::exp),
         (Elementwise::Log, 0.0, 5.0, libm::log),
         (Elementwise::Log1p, -1.0, 3.0, libm::log1p),

@@ -90,7 +90,7 @@ fn spans_cover_everything_once_on_step_borders() {
         for task in 0..tasks {
             let piece = span(items, step, tasks, task);
             assert_eq!(piece.start, next);
-            assert!(piece.end == items || piece.end % step == 0);
+            assert!(piece.end == items || piece.end.is_multiple_of(step));
             next = piece.end;
         }
         assert_eq!(next, items);

@@ -258,7 +258,6 @@ float_functions! {
     Log1pF<R, A>(x) -> R { const HEAVY: bool = true; } => x.log1p::<A>();
     TanhF<R, A>(x) -> R { const HEAVY: bool = true; } => x.tanh::<A>();
     ErfF<R, A>(x) -> R { const HEAVY: bool = true; } => x.erf::<A>();
-    SigmoidF<R, A>(x) -> R { const HEAVY: bool = true; } => x.sigmoid::<A>();
     SinF<R, A>(x) -> R {
         const HEAVY: bool = true;
 
