@@ -12,10 +12,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let row = |name: &str, value| Row {
-        name: name.into(),
-        value,
-    };
+    let row = |name: &str, value| Row { name: name.into(), value };
     vec![row("a, b", 1.5), row("c", -2.0)]
 }
 
@@ -29,10 +26,7 @@ fn items_are_read_by_index_and_in_order() {
     assert_eq!(dataset.len(), 3);
     assert!(!dataset.is_empty());
     assert_eq!(dataset.get(1).expect("readable"), 1);
-    assert_eq!(
-        dataset.get_many(vec![2, 0, 2]).expect("readable"),
-        [2, 3, 2]
-    );
+    assert_eq!(dataset.get_many(vec![2, 0, 2]).expect("readable"), [2, 3, 2]);
     assert_eq!(read(&dataset), [3, 1, 2]);
     assert_eq!(dataset.iter().size_hint(), (3, Some(3)));
     assert!(InMemDataset::<u8>::new(Vec::new()).iter().next().is_none());
@@ -52,13 +46,8 @@ fn json_rows_are_read_and_a_bad_line_is_named() {
     let dataset = InMemDataset::<Row>::from_json_rows(path).expect("readable");
     assert_eq!(read(&dataset), rows());
 
-    let path = folder.write(
-        "bad.json",
-        b"{\"name\": \"a\", \"value\": 1}\n{\"name\": 3}\n",
-    );
-    let error = InMemDataset::<Row>::from_json_rows(path)
-        .err()
-        .expect("line 2 is no row");
+    let path = folder.write("bad.json", b"{\"name\": \"a\", \"value\": 1}\n{\"name\": 3}\n");
+    let error = InMemDataset::<Row>::from_json_rows(path).err().expect("line 2 is no row");
     assert_eq!(error.kind(), std::io::ErrorKind::InvalidData);
     assert!(error.to_string().contains("bad.json, line 2: "), "{error}");
 }
@@ -79,10 +68,7 @@ fn csv_is_read_as_its_builder_says_and_a_bad_record_is_named() {
     let path = folder.write("bad.csv", b"name,value\na,1\nb,many\n");
     let error = InMemDataset::<Row>::from_csv(path, &csv::ReaderBuilder::new());
     let error = error.err().expect("record 2 has no number").to_string();
-    assert!(
-        error.contains("bad.csv: ") && error.contains("record 2"),
-        "{error}"
-    );
+    assert!(error.contains("bad.csv: ") && error.contains("record 2"), "{error}");
 
     let error = InMemDataset::<Row>::from_csv("absent.csv", &csv::ReaderBuilder::new());
     let error = error.err().expect("there is no such file").to_string();
@@ -120,8 +106,7 @@ fn iteration_goes_on_behind_an_item_that_fails() {
 
 #[test]
 fn shared_and_boxed_datasets_are_datasets() {
-    let shared: std::sync::Arc<dyn Dataset<i32>> =
-        std::sync::Arc::new(InMemDataset::new(vec![4, 5]));
+    let shared: std::sync::Arc<dyn Dataset<i32>> = std::sync::Arc::new(InMemDataset::new(vec![4, 5]));
     let boxed: Box<dyn Dataset<i32>> = Box::new(std::sync::Arc::clone(&shared));
     assert_eq!(read(&shared), [4, 5]);
     assert_eq!(read(&boxed), [4, 5]);

@@ -10,19 +10,13 @@ use kiln_data::dataset::vision::{IdxError, MnistDataset};
 use crate::Folder;
 
 fn images(count: u32) -> Vec<u8> {
-    let mut bytes: Vec<u8> = [0x803u32, count, 28, 28]
-        .iter()
-        .flat_map(|word| word.to_be_bytes())
-        .collect();
+    let mut bytes: Vec<u8> = [0x803u32, count, 28, 28].iter().flat_map(|word| word.to_be_bytes()).collect();
     bytes.extend((0..count as usize * 784).map(|i| (i % 251) as u8));
     bytes
 }
 
 fn labels(of: &[u8]) -> Vec<u8> {
-    let mut bytes: Vec<u8> = [0x801u32, of.len() as u32]
-        .iter()
-        .flat_map(|word| word.to_be_bytes())
-        .collect();
+    let mut bytes: Vec<u8> = [0x801u32, of.len() as u32].iter().flat_map(|word| word.to_be_bytes()).collect();
     bytes.extend(of);
     bytes
 }
@@ -52,15 +46,8 @@ fn the_embedded_subset_is_balanced() {
         for item in dataset.iter() {
             let item = item.expect("readable");
             let pixels = item.image.as_flattened();
-            assert!(
-                pixels
-                    .iter()
-                    .all(|pixel| (0.0..=255.0).contains(pixel) && pixel.fract() == 0.0)
-            );
-            assert!(
-                pixels.iter().any(|pixel| *pixel > 200.0),
-                "every digit has ink"
-            );
+            assert!(pixels.iter().all(|pixel| (0.0..=255.0).contains(pixel) && pixel.fract() == 0.0));
+            assert!(pixels.iter().any(|pixel| *pixel > 200.0), "every digit has ink");
             counts[usize::from(item.label)] += 1;
         }
         assert_eq!(counts, [per_class; 10]);
@@ -88,52 +75,24 @@ fn plain_and_compressed_files_read_alike() {
 #[test]
 fn a_missing_file_is_named() {
     let folder = Folder::new();
-    let error = MnistDataset::train_from(&folder.0)
-        .err()
-        .expect("the folder is empty");
+    let error = MnistDataset::train_from(&folder.0).err().expect("the folder is empty");
     assert!(matches!(error, IdxError::Io { .. }));
-    assert!(
-        error.to_string().contains("train-images-idx3-ubyte"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("train-images-idx3-ubyte"), "{error}");
 }
 
 #[test]
 fn another_kind_of_file_is_refused() {
     let (error, message) = refused(&labels(&[1]), &gzip(&labels(&[1])));
-    assert!(
-        matches!(
-            error,
-            IdxError::Truncated {
-                expected: 16,
-                found: 9,
-                ..
-            }
-        ),
-        "{message}"
-    );
+    assert!(matches!(error, IdxError::Truncated { expected: 16, found: 9, .. }), "{message}");
     let mut other = images(1);
     other[3] = 4;
     let (error, message) = refused(&other, &gzip(&labels(&[1])));
-    assert!(matches!(
-        error,
-        IdxError::Magic {
-            expected: 0x803,
-            found: 0x804,
-            ..
-        }
-    ));
-    assert!(
-        message.contains("train-images-idx3-ubyte: magic number is 0x00000804, not 0x00000803"),
-        "{message}"
-    );
+    assert!(matches!(error, IdxError::Magic { expected: 0x803, found: 0x804, .. }));
+    assert!(message.contains("train-images-idx3-ubyte: magic number is 0x00000804, not 0x00000803"), "{message}");
     let mut other = images(1);
     other[11] = 29;
     let (error, message) = refused(&other, &gzip(&labels(&[1])));
-    assert!(
-        matches!(error, IdxError::ItemSize { .. }) && message.contains("29×28, not 28×28"),
-        "{message}"
-    );
+    assert!(matches!(error, IdxError::ItemSize { .. }) && message.contains("29×28, not 28×28"), "{message}");
 }
 
 #[test]
@@ -141,18 +100,12 @@ fn a_truncated_file_is_refused_at_every_length() {
     let whole = images(1);
     for len in 0..whole.len() {
         let (error, _) = refused(&whole[..len], &gzip(&labels(&[1])));
-        assert!(
-            matches!(error, IdxError::Truncated { found, .. } if found == len as u64),
-            "{error}"
-        );
+        assert!(matches!(error, IdxError::Truncated { found, .. } if found == len as u64), "{error}");
     }
     let packed = gzip(&labels(&[1, 2, 3]));
     for len in 2..packed.len() {
         let (error, message) = refused(&images(3), &packed[..len]);
-        assert!(
-            matches!(error, IdxError::Truncated { .. }),
-            "{len}: {message}"
-        );
+        assert!(matches!(error, IdxError::Truncated { .. }), "{len}: {message}");
         assert!(message.contains("train-labels-idx1-ubyte.gz"), "{message}");
     }
 }
@@ -162,58 +115,22 @@ fn absurd_counts_are_refused_before_memory_is_asked_for() {
     let mut absurd = images(0);
     absurd[4..8].copy_from_slice(&u32::MAX.to_be_bytes());
     let (error, _) = refused(&absurd, &gzip(&labels(&[])));
-    assert!(matches!(
-        error,
-        IdxError::TooManyItems {
-            found: u32::MAX,
-            ..
-        }
-    ));
+    assert!(matches!(error, IdxError::TooManyItems { found: u32::MAX, .. }));
     absurd[4..8].copy_from_slice(&1_000_000u32.to_be_bytes());
     let (error, _) = refused(&absurd, &gzip(&labels(&[])));
-    assert!(matches!(
-        error,
-        IdxError::Truncated {
-            expected: 784_000_016,
-            found: 16,
-            ..
-        }
-    ));
+    assert!(matches!(error, IdxError::Truncated { expected: 784_000_016, found: 16, .. }));
 }
 
 #[test]
 fn files_that_do_not_belong_together_are_refused() {
     let (error, message) = refused(&images(2), &gzip(&labels(&[1])));
-    assert!(
-        matches!(
-            error,
-            IdxError::Count {
-                images: 2,
-                labels: 1,
-                ..
-            }
-        ),
-        "{message}"
-    );
+    assert!(matches!(error, IdxError::Count { images: 2, labels: 1, .. }), "{message}");
     let (error, message) = refused(&images(2), &gzip(&labels(&[1, 10])));
-    assert!(
-        matches!(
-            error,
-            IdxError::Label {
-                index: 1,
-                found: 10,
-                ..
-            }
-        ),
-        "{message}"
-    );
+    assert!(matches!(error, IdxError::Label { index: 1, found: 10, .. }), "{message}");
     let mut long = images(1);
     long.push(0);
     let (error, message) = refused(&long, &gzip(&labels(&[1])));
-    assert!(
-        matches!(error, IdxError::TrailingBytes { expected: 800, .. }),
-        "{message}"
-    );
+    assert!(matches!(error, IdxError::TrailingBytes { expected: 800, .. }), "{message}");
 }
 
 #[test]

@@ -28,10 +28,7 @@ fn composed_chains_its_parts() {
     let composed = ComposedDataset::new(parts);
     assert_eq!(read(&composed), [0, 1, 0, 1, 2]);
     let read = move || drop(composed.get(5));
-    check_panics(
-        std::panic::AssertUnwindSafe(read),
-        "index 5 out of range for a dataset of 5 items",
-    );
+    check_panics(std::panic::AssertUnwindSafe(read), "index 5 out of range for a dataset of 5 items");
 }
 
 struct Double;
@@ -58,10 +55,7 @@ fn partial_is_a_range_that_ends_with_its_dataset() {
     let part = PartialDataset::new(numbers(9), 2, 5);
     assert_eq!(part.get_many(vec![2, 0]).expect("readable"), [4, 2]);
     let read = move || drop(part.get(3));
-    check_panics(
-        std::panic::AssertUnwindSafe(read),
-        "index 3 out of range for a dataset of 3 items",
-    );
+    check_panics(std::panic::AssertUnwindSafe(read), "index 3 out of range for a dataset of 3 items");
 }
 
 #[test]
@@ -70,10 +64,7 @@ fn split_parts_hold_every_item_once_and_differ_by_at_most_one() {
         let parts = PartialDataset::split(numbers(len), num);
         assert_eq!(parts.len(), num);
         let sizes: Vec<usize> = parts.iter().map(Dataset::len).collect();
-        assert!(
-            sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1,
-            "{sizes:?}"
-        );
+        assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1, "{sizes:?}");
         assert_eq!(parts.iter().flat_map(read).collect::<Vec<_>>(), iota(len));
 
         let selection = SelectionDataset::new_select_all(numbers(len));
@@ -90,10 +81,7 @@ fn split_chunks_keeps_batches_whole() {
     assert_eq!(sizes, [10, 10, 5, 2]);
     assert_eq!(parts.iter().flat_map(read).collect::<Vec<_>>(), iota(27));
     let sizes = PartialDataset::split_chunks(numbers(6), 4, 5);
-    assert_eq!(
-        sizes.iter().map(Dataset::len).collect::<Vec<_>>(),
-        [5, 1, 0, 0]
-    );
+    assert_eq!(sizes.iter().map(Dataset::len).collect::<Vec<_>>(), [5, 1, 0, 0]);
 }
 
 #[test]
@@ -102,16 +90,9 @@ fn shuffles_are_permutations_that_depend_on_the_seed_alone() {
     let order = shuffled_indices(100, &mut rng);
     assert_ne!(order, iota(100));
     assert_eq!(sorted(order.clone()), iota(100));
-    assert_ne!(
-        order,
-        shuffled_indices(100, &mut rng),
-        "the generator moves on"
-    );
+    assert_ne!(order, shuffled_indices(100, &mut rng), "the generator moves on");
     assert_eq!(order, read(&ShuffledDataset::new(numbers(100), 42)));
-    assert_eq!(
-        order,
-        SelectionDataset::new_shuffled(numbers(100), 42).indices
-    );
+    assert_eq!(order, SelectionDataset::new_shuffled(numbers(100), 42).indices);
     assert_ne!(order, read(&ShuffledDataset::new(numbers(100), 43)));
     assert_eq!(shuffled_indices(0, &mut rng), [] as [usize; 0]);
     // Pinned, so that an epoch's order stays the same from release to release and on every platform.
@@ -129,13 +110,7 @@ fn every_position_of_a_shuffle_is_equally_likely() {
         }
     }
     // 2,000 expected; the standard deviation is 40.
-    assert!(
-        counts
-            .iter()
-            .flatten()
-            .all(|count| (1_800..2_200).contains(count)),
-        "{counts:?}"
-    );
+    assert!(counts.iter().flatten().all(|count| (1_800..2_200).contains(count)), "{counts:?}");
 }
 
 #[test]
@@ -147,21 +122,13 @@ fn selection_reads_slices_and_checks_indexes() {
     let mut shuffled = selection.clone();
     shuffled.shuffle(RngSource::Default);
     assert_eq!(sorted(shuffled.indices), [0, 3, 3, 9]);
-    let select = || {
-        drop(SelectionDataset::from_indices_checked(
-            numbers(3),
-            vec![0, 3],
-        ))
-    };
+    let select = || drop(SelectionDataset::from_indices_checked(numbers(3), vec![0, 3]));
     check_panics(select, "index 3 out of range for a dataset of 3 items");
 }
 
 #[test]
 fn sampling_without_replacement_draws_whole_permutations() {
-    let options = SamplerDatasetOptions::default()
-        .without_replacement()
-        .with_fixed_size(20)
-        .with_seed(5);
+    let options = SamplerDatasetOptions::default().without_replacement().with_fixed_size(20).with_seed(5);
     let sampler = SamplerDataset::new(numbers(10), options);
     assert!(!sampler.is_with_replacement());
     let drawn = read(&sampler);
@@ -172,12 +139,7 @@ fn sampling_without_replacement_draws_whole_permutations() {
 
 #[test]
 fn sampling_with_replacement_draws_anew_each_epoch() {
-    let sampler = SamplerDataset::new(
-        numbers(10),
-        SamplerDatasetOptions::default()
-            .with_size_ratio(2.5)
-            .with_seed(5),
-    );
+    let sampler = SamplerDataset::new(numbers(10), SamplerDatasetOptions::default().with_size_ratio(2.5).with_seed(5));
     assert!(sampler.is_with_replacement());
     let (first, second) = (read(&sampler), read(&sampler));
     assert_eq!(first.len(), 25);
@@ -202,44 +164,28 @@ fn sizes_resolve() {
 fn random_sources_convert() {
     assert_eq!(RngSource::from(3), RngSource::Seed(3));
     let mut rng = StdRng::seed_from_u64(3);
-    assert_eq!(
-        RngSource::from(StdRng::seed_from_u64(3)),
-        RngSource::Rng(StdRng::seed_from_u64(3))
-    );
+    assert_eq!(RngSource::from(StdRng::seed_from_u64(3)), RngSource::Rng(StdRng::seed_from_u64(3)));
     let forked = RngSource::from(&mut rng);
     assert_ne!(forked, RngSource::Rng(StdRng::seed_from_u64(3)));
-    assert_ne!(
-        rng,
-        StdRng::seed_from_u64(3),
-        "forking moves the generator on"
-    );
+    assert_ne!(rng, StdRng::seed_from_u64(3), "forking moves the generator on");
 }
 
 #[test]
 fn windows_slide_by_one() {
     let dataset = numbers(5);
-    let windows: Vec<_> = dataset
-        .windows(3)
-        .map(|window| window.expect("readable"))
-        .collect();
+    let windows: Vec<_> = dataset.windows(3).map(|window| window.expect("readable")).collect();
     assert_eq!(windows, [[0, 1, 2], [1, 2, 3], [2, 3, 4]]);
     assert_eq!(read(&WindowsDataset::new(numbers(5), 3)), windows);
     assert_eq!(WindowsDataset::new(numbers(2), 3).len(), 0);
     assert_eq!(dataset.windows(6).count(), 0);
     let three = std::num::NonZeroUsize::new(3).unwrap();
-    assert_eq!(
-        dataset.window(2, three).expect("readable"),
-        Some(vec![2, 3, 4])
-    );
+    assert_eq!(dataset.window(2, three).expect("readable"), Some(vec![2, 3, 4]));
     assert_eq!(dataset.window(3, three).expect("readable"), None);
     assert_eq!(dataset.window(usize::MAX, three).expect("readable"), None);
     let mut iterator = dataset.windows(3);
     iterator.next();
     assert_eq!(iterator.clone().count(), 2);
-    check_panics(
-        || drop(WindowsDataset::new(numbers(2), 0)),
-        "windows: size is zero",
-    );
+    check_panics(|| drop(WindowsDataset::new(numbers(2), 0)), "windows: size is zero");
 }
 
 #[test]

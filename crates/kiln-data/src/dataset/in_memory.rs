@@ -69,10 +69,7 @@ where
     /// # Errors
     ///
     /// The file cannot be read, or a record is not a value of type `I`: the error names file and record.
-    pub fn from_csv<P: AsRef<Path>>(
-        path: P,
-        builder: &csv::ReaderBuilder,
-    ) -> Result<Self, io::Error> {
+    pub fn from_csv<P: AsRef<Path>>(path: P, builder: &csv::ReaderBuilder) -> Result<Self, io::Error> {
         let path = path.as_ref();
         let file = File::open(path).map_err(|error| in_file(path, error))?;
         let items = builder

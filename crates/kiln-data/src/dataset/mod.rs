@@ -136,11 +136,7 @@ where
     where
         D: Dataset<I, E>,
     {
-        Self {
-            dataset,
-            next: 0,
-            item: PhantomData,
-        }
+        Self { dataset, next: 0, item: PhantomData }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `Bytes`: the memory of tensor data, aligned for its elements.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -31,6 +32,8 @@ enum Memory {
     By4(Vec<u32>),
     By8(Vec<u64>),
     Shared(Arc<Memory>),
+    /// Memory of another owner, such as a mapped file; it only ever stands inside `Shared`.
+    Foreign(Box<dyn AsRef<[u8]> + Send + Sync>),
 }
 
 impl Memory {
@@ -41,6 +44,7 @@ impl Memory {
             Self::By4(v) => bytemuck::cast_slice(v),
             Self::By8(v) => bytemuck::cast_slice(v),
             Self::Shared(memory) => memory.bytes(),
+            Self::Foreign(owner) => (**owner).as_ref(),
         }
     }
 
@@ -51,6 +55,10 @@ impl Memory {
             Self::By4(_) => 4,
             Self::By8(_) => 8,
             Self::Shared(memory) => memory.align(),
+            Self::Foreign(owner) => {
+                let address = (**owner).as_ref().as_ptr().addr();
+                1 << address.trailing_zeros().min(3)
+            }
         }
     }
 
@@ -61,6 +69,7 @@ impl Memory {
             Self::By4(v) => v.capacity() * 4,
             Self::By8(v) => v.capacity() * 8,
             Self::Shared(memory) => memory.capacity(),
+            Self::Foreign(owner) => (**owner).as_ref().len(),
         }
     }
 
@@ -105,6 +114,21 @@ impl Bytes {
         Self { memory, range: 0..len }
     }
 
+    /// Keeps `owner` and shares its bytes, such as those of a mapped file or a constant, without copying them. Writing copies them first.
+    ///
+    /// ```
+    /// use kiln_tensor::Bytes;
+    /// static WEIGHTS: [u8; 3] = [1, 2, 3];
+    /// let mut bytes = Bytes::from_owner(&WEIGHTS);
+    /// assert!(std::ptr::eq(&bytes.clone()[..], &WEIGHTS[..]));
+    /// bytes[0] = 9;
+    /// assert_eq!((&bytes[..], WEIGHTS[0]), (&[9, 2, 3][..], 1));
+    /// ```
+    pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        let memory = Memory::Foreign(Box::new(owner));
+        Self { range: 0..memory.bytes().len(), memory: Memory::Shared(Arc::new(memory)) }
+    }
+
     /// A copy of the bytes of a slice, aligned for every element type.
     pub fn copy_of<E: NoUninit>(elems: &[E]) -> Self {
         let bytes: &[u8] = bytemuck::cast_slice(elems);
@@ -136,7 +160,7 @@ impl Bytes {
     pub fn shared(self) -> Self {
         match self.memory {
             Memory::Shared(_) => self,
-            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_)) => {
+            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(_)) => {
                 Self { memory: Memory::Shared(Arc::new(memory)), range: self.range }
             }
         }
@@ -152,7 +176,7 @@ impl Bytes {
         }
         Ok(match &self.memory {
             Memory::Shared(memory) => Self { memory: Memory::Shared(Arc::clone(memory)), range: self.range.start + start..self.range.start + end },
-            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) => {
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(_) => {
                 let part = &self[start..end];
                 Self { memory: Memory::copy(part, self.align(), part.len()), range: 0..part.len() }
             }
@@ -257,7 +281,7 @@ impl Deref for Bytes {
 
 impl DerefMut for Bytes {
     fn deref_mut(&mut self) -> &mut [u8] {
-        if let Memory::Shared(_) = self.memory {
+        if let Memory::Shared(_) | Memory::Foreign(_) = self.memory {
             self.memory = Memory::copy(self, self.align(), self.len());
             self.range = 0..self.len();
         }
@@ -267,7 +291,9 @@ impl DerefMut for Bytes {
             Memory::By2(v) => bytemuck::cast_slice_mut(v),
             Memory::By4(v) => bytemuck::cast_slice_mut(v),
             Memory::By8(v) => bytemuck::cast_slice_mut(v),
-            Memory::Shared(_) => unreachable!("shared memory was copied above"),
+            Memory::Shared(_) | Memory::Foreign(_) => {
+                unreachable!("shared memory was copied above")
+            }
         };
         &mut bytes[range]
     }
@@ -277,7 +303,7 @@ impl Clone for Bytes {
     fn clone(&self) -> Self {
         let memory = match &self.memory {
             Memory::Shared(memory) => Memory::Shared(Arc::clone(memory)),
-            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) => {
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(_) => {
                 return Self { memory: Memory::copy(self, self.align(), self.len()), range: 0..self.len() };
             }
         };

@@ -21,11 +21,7 @@ pub struct MapperDataset<D, M, I> {
 impl<D, M, I> MapperDataset<D, M, I> {
     /// Maps each item of `dataset` by `mapper`.
     pub fn new(dataset: D, mapper: M) -> Self {
-        Self {
-            dataset,
-            mapper,
-            input: PhantomData,
-        }
+        Self { dataset, mapper, input: PhantomData }
     }
 }
 

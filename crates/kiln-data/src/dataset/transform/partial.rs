@@ -19,12 +19,7 @@ pub struct PartialDataset<D, I> {
 impl<D, I> PartialDataset<D, I> {
     /// The items `start_index..end_index` of `dataset`; what lies behind its end is left out.
     pub fn new(dataset: D, start_index: usize, end_index: usize) -> Self {
-        Self {
-            dataset,
-            start_index,
-            end_index,
-            item: PhantomData,
-        }
+        Self { dataset, start_index, end_index, item: PhantomData }
     }
 }
 
@@ -35,9 +30,7 @@ where
     /// Splits `dataset` into `num` contiguous parts whose sizes differ by at most one.
     pub fn split(dataset: D, num: usize) -> Vec<PartialDataset<Arc<D>, I>> {
         let dataset = Arc::new(dataset);
-        even_parts(dataset.len(), num)
-            .map(|(start, end)| PartialDataset::new(Arc::clone(&dataset), start, end))
-            .collect()
+        even_parts(dataset.len(), num).map(|(start, end)| PartialDataset::new(Arc::clone(&dataset), start, end)).collect()
     }
 
     /// Splits `dataset` into `num` contiguous parts of whole batches, so that splitting makes no further incomplete batch: only the last
@@ -47,11 +40,7 @@ where
     ///
     /// If `batch_size` is zero.
     #[track_caller]
-    pub fn split_chunks(
-        dataset: D,
-        num: usize,
-        batch_size: usize,
-    ) -> Vec<PartialDataset<Arc<D>, I>> {
+    pub fn split_chunks(dataset: D, num: usize, batch_size: usize) -> Vec<PartialDataset<Arc<D>, I>> {
         assert!(batch_size > 0, "split_chunks: batch size is zero");
         let dataset = Arc::new(dataset);
         let len = dataset.len();
@@ -85,8 +74,6 @@ where
     }
 
     fn len(&self) -> usize {
-        self.end_index
-            .min(self.dataset.len())
-            .saturating_sub(self.start_index)
+        self.end_index.min(self.dataset.len()).saturating_sub(self.start_index)
     }
 }

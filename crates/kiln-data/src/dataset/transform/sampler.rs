@@ -21,21 +21,14 @@ pub struct SamplerDatasetOptions {
 
 impl Default for SamplerDatasetOptions {
     fn default() -> Self {
-        Self {
-            replace_samples: true,
-            size_config: SizeConfig::Default,
-            rng_source: RngSource::Default,
-        }
+        Self { replace_samples: true, size_config: SizeConfig::Default, rng_source: RngSource::Default }
     }
 }
 
 impl SamplerDatasetOptions {
     /// Whether an item may be drawn again before all others were.
     pub fn with_replace_samples(self, replace_samples: bool) -> Self {
-        Self {
-            replace_samples,
-            ..self
-        }
+        Self { replace_samples, ..self }
     }
 
     /// Draws with replacement.
@@ -53,10 +46,7 @@ impl SamplerDatasetOptions {
     where
         S: Into<SizeConfig>,
     {
-        Self {
-            size_config: source.into(),
-            ..self
-        }
+        Self { size_config: source.into(), ..self }
     }
 
     /// As many items as the source.
@@ -79,10 +69,7 @@ impl SamplerDatasetOptions {
     where
         R: Into<RngSource>,
     {
-        Self {
-            rng_source: rng.into(),
-            ..self
-        }
+        Self { rng_source: rng.into(), ..self }
     }
 
     /// Seeds by the system.
@@ -159,22 +146,13 @@ where
     {
         let options = options.into();
         let size = options.size_config.resolve(dataset.len());
-        assert!(
-            size == 0 || !dataset.is_empty(),
-            "sampler: cannot draw {size} items from an empty dataset"
-        );
+        assert!(size == 0 || !dataset.is_empty(), "sampler: cannot draw {size} items from an empty dataset");
         let rng = options.rng_source.into();
         let draws = match options.replace_samples {
             true => Draws::WithReplacement(rng),
             false => Draws::WithoutReplacement(rng, Vec::new()),
         };
-        Self {
-            dataset,
-            size,
-            with_replacement: options.replace_samples,
-            draws: Mutex::new(draws),
-            item: PhantomData,
-        }
+        Self { dataset, size, with_replacement: options.replace_samples, draws: Mutex::new(draws), item: PhantomData }
     }
 
     /// Draws `size` items with replacement.
@@ -199,10 +177,7 @@ where
     /// Draws `count` indexes of the source.
     fn draw(&self, count: usize) -> Vec<usize> {
         let source_size = self.dataset.len();
-        let mut draws = self
-            .draws
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut draws = self.draws.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         (0..count).map(|_| draws.next(source_size)).collect()
     }
 }

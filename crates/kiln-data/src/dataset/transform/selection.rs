@@ -67,11 +67,7 @@ where
     where
         S: Into<Arc<D>>,
     {
-        Self {
-            wrapped: dataset.into(),
-            indices,
-            item: PhantomData,
-        }
+        Self { wrapped: dataset.into(), indices, item: PhantomData }
     }
 
     /// Selects every item of `dataset`, in order.
@@ -110,19 +106,13 @@ where
     /// If `start..end` is not a range of the selection.
     #[track_caller]
     pub fn slice(&self, start: usize, end: usize) -> Self {
-        assert!(
-            start <= end && end <= self.indices.len(),
-            "slice: {start}..{end} is no range of a selection of {} items",
-            self.indices.len()
-        );
+        assert!(start <= end && end <= self.indices.len(), "slice: {start}..{end} is no range of a selection of {} items", self.indices.len());
         Self::from_indices_unchecked(Arc::clone(&self.wrapped), self.indices[start..end].to_vec())
     }
 
     /// Splits the selection into `num` contiguous parts whose sizes differ by at most one.
     pub fn split(&self, num: usize) -> Vec<Self> {
-        even_parts(self.indices.len(), num)
-            .map(|(start, end)| self.slice(start, end))
-            .collect()
+        even_parts(self.indices.len(), num).map(|(start, end)| self.slice(start, end)).collect()
     }
 }
 

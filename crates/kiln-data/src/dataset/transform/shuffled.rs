@@ -22,9 +22,7 @@ where
     where
         R: Into<RngSource>,
     {
-        Self {
-            selection: SelectionDataset::new_shuffled(dataset, rng_source),
-        }
+        Self { selection: SelectionDataset::new_shuffled(dataset, rng_source) }
     }
 
     /// Shuffles `dataset` with a seed.

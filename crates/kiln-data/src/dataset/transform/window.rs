@@ -58,11 +58,7 @@ pub struct WindowsIterator<'a, I> {
 impl<'a, I> WindowsIterator<'a, I> {
     /// Starts at the first window of `size` items.
     pub fn new(dataset: &'a dyn Dataset<I>, size: NonZeroUsize) -> Self {
-        Self {
-            size,
-            dataset,
-            current: 0,
-        }
+        Self { size, dataset, current: 0 }
     }
 }
 
@@ -78,11 +74,7 @@ impl<I> Iterator for WindowsIterator<'_, I> {
 
 impl<I> Clone for WindowsIterator<'_, I> {
     fn clone(&self) -> Self {
-        Self {
-            size: self.size,
-            dataset: self.dataset,
-            current: self.current,
-        }
+        Self { size: self.size, dataset: self.dataset, current: self.current }
     }
 }
 
@@ -105,11 +97,7 @@ where
     /// If `size` is zero.
     #[track_caller]
     pub fn new(dataset: D, size: usize) -> Self {
-        Self {
-            size: nonzero(size),
-            dataset,
-            item: PhantomData,
-        }
+        Self { size: nonzero(size), dataset, item: PhantomData }
     }
 }
 
@@ -120,8 +108,7 @@ where
 {
     fn get(&self, index: usize) -> Result<Vec<I>, DatasetError> {
         check_index(index, self.len());
-        self.dataset
-            .get_many((index..index + self.size.get()).collect())
+        self.dataset.get_many((index..index + self.size.get()).collect())
     }
 
     fn len(&self) -> usize {

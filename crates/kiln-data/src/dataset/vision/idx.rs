@@ -91,63 +91,30 @@ impl fmt::Display for IdxError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { file, source } => write!(f, "{}: {source}", file.display()),
-            Self::Magic {
-                file,
-                expected,
-                found,
-            } => {
+            Self::Magic { file, expected, found } => {
                 let file = file.display();
-                write!(
-                    f,
-                    "{file}: magic number is {found:#010x}, not {expected:#010x}"
-                )
+                write!(f, "{file}: magic number is {found:#010x}, not {expected:#010x}")
             }
-            Self::Truncated {
-                file,
-                expected,
-                found,
-            } => {
+            Self::Truncated { file, expected, found } => {
                 let file = file.display();
                 write!(f, "{file}: ends after {found} of {expected} bytes")
             }
             Self::TrailingBytes { file, expected } => {
                 let file = file.display();
-                write!(
-                    f,
-                    "{file}: goes on behind the {expected} bytes it calls for"
-                )
+                write!(f, "{file}: goes on behind the {expected} bytes it calls for")
             }
             Self::TooManyItems { file, found, limit } => {
                 let file = file.display();
                 write!(f, "{file}: claims {found} items, more than {limit}")
             }
-            Self::ItemSize {
-                file,
-                expected: [rows, columns],
-                found: [found_rows, found_columns],
-            } => write!(
-                f,
-                "{}: items are {found_rows}×{found_columns}, not {rows}×{columns}",
-                file.display()
-            ),
-            Self::Count {
-                file,
-                images,
-                labels,
-            } => {
+            Self::ItemSize { file, expected: [rows, columns], found: [found_rows, found_columns] } => {
+                write!(f, "{}: items are {found_rows}×{found_columns}, not {rows}×{columns}", file.display())
+            }
+            Self::Count { file, images, labels } => {
                 let file = file.display();
                 write!(f, "{file}: has {labels} labels for {images} images")
             }
-            Self::Label {
-                file,
-                index,
-                found,
-                classes,
-            } => write!(
-                f,
-                "{}: label {index} is {found}, not below {classes}",
-                file.display()
-            ),
+            Self::Label { file, index, found, classes } => write!(f, "{}: label {index} is {found}, not below {classes}", file.display()),
         }
     }
 }
@@ -175,10 +142,7 @@ impl IdxFile<BufReader<File>> {
             path = folder.join(format!("{name}.gz"));
         }
         match File::open(&path) {
-            Ok(file) => Ok(Self {
-                path,
-                bytes: BufReader::new(file),
-            }),
+            Ok(file) => Ok(Self { path, bytes: BufReader::new(file) }),
             Err(source) => Err(IdxError::Io { file: path, source }),
         }
     }
@@ -187,10 +151,7 @@ impl IdxFile<BufReader<File>> {
 impl<R: BufRead> IdxFile<R> {
     /// The file of `bytes`, called `name` in errors.
     pub(super) fn from_reader(name: &str, bytes: R) -> Self {
-        Self {
-            path: name.into(),
-            bytes,
-        }
+        Self { path: name.into(), bytes }
     }
 
     /// Reads the pixels of images of `rows` × `columns`.
@@ -204,19 +165,10 @@ impl<R: BufRead> IdxFile<R> {
         let labels = self.items(0x801, &[])?;
         if labels.len() != images {
             let labels = labels.len();
-            return Err(IdxError::Count {
-                file,
-                images,
-                labels,
-            });
+            return Err(IdxError::Count { file, images, labels });
         }
         match labels.iter().position(|label| *label >= classes) {
-            Some(index) => Err(IdxError::Label {
-                file,
-                index,
-                found: labels[index],
-                classes,
-            }),
+            Some(index) => Err(IdxError::Label { file, index, found: labels[index], classes }),
             None => Ok(labels),
         }
     }
@@ -232,39 +184,22 @@ impl<R: BufRead> IdxFile<R> {
     }
 }
 
-fn read_items(
-    file: PathBuf,
-    mut bytes: impl Read,
-    magic: u32,
-    sizes: &[u32],
-) -> Result<Vec<u8>, IdxError> {
+fn read_items(file: PathBuf, mut bytes: impl Read, magic: u32, sizes: &[u32]) -> Result<Vec<u8>, IdxError> {
     let header_len = 8 + 4 * sizes.len() as u64;
     let header = read_exactly(&file, &mut bytes, header_len, header_len)?;
     let word = |at: usize| u32::from_be_bytes(std::array::from_fn(|i| header[4 * at + i]));
     let found = word(0);
     if found != magic {
-        return Err(IdxError::Magic {
-            file,
-            expected: magic,
-            found,
-        });
+        return Err(IdxError::Magic { file, expected: magic, found });
     }
     let count = word(1);
     if count > MAX_ITEMS {
-        return Err(IdxError::TooManyItems {
-            file,
-            found: count,
-            limit: MAX_ITEMS,
-        });
+        return Err(IdxError::TooManyItems { file, found: count, limit: MAX_ITEMS });
     }
     if let &[rows, columns] = sizes {
         let found = [word(2), word(3)];
         if found != [rows, columns] {
-            return Err(IdxError::ItemSize {
-                file,
-                expected: [rows, columns],
-                found,
-            });
+            return Err(IdxError::ItemSize { file, expected: [rows, columns], found });
         }
     }
     let item_len: u64 = sizes.iter().map(|size| u64::from(*size)).product();
@@ -275,33 +210,17 @@ fn read_items(
     match bytes.read(&mut [0]) {
         Ok(0) => Ok(items),
         Ok(_) => Err(IdxError::TrailingBytes { file, expected }),
-        Err(source) if source.kind() == ErrorKind::UnexpectedEof => Err(IdxError::Truncated {
-            file,
-            expected,
-            found: expected,
-        }),
+        Err(source) if source.kind() == ErrorKind::UnexpectedEof => Err(IdxError::Truncated { file, expected, found: expected }),
         Err(source) => Err(IdxError::Io { file, source }),
     }
 }
 
 /// Reads the next `len` bytes of a file that should have `expected`. Memory grows with what is there, not with what is claimed.
-fn read_exactly(
-    file: &Path,
-    bytes: &mut impl Read,
-    len: u64,
-    expected: u64,
-) -> Result<Vec<u8>, IdxError> {
+fn read_exactly(file: &Path, bytes: &mut impl Read, len: u64, expected: u64) -> Result<Vec<u8>, IdxError> {
     let mut read = Vec::new();
     match bytes.take(len).read_to_end(&mut read) {
-        Err(source) if source.kind() != ErrorKind::UnexpectedEof => Err(IdxError::Io {
-            file: file.into(),
-            source,
-        }),
-        _ if (read.len() as u64) < len => Err(IdxError::Truncated {
-            file: file.into(),
-            expected,
-            found: expected - len + read.len() as u64,
-        }),
+        Err(source) if source.kind() != ErrorKind::UnexpectedEof => Err(IdxError::Io { file: file.into(), source }),
+        _ if (read.len() as u64) < len => Err(IdxError::Truncated { file: file.into(), expected, found: expected - len + read.len() as u64 }),
         _ => Ok(read),
     }
 }

@@ -87,10 +87,7 @@ impl MnistDataset {
         Self::from_idx(images, labels).expect("the embedded subset is whole")
     }
 
-    fn from_idx(
-        images: IdxFile<impl BufRead>,
-        labels: IdxFile<impl BufRead>,
-    ) -> Result<Self, IdxError> {
+    fn from_idx(images: IdxFile<impl BufRead>, labels: IdxFile<impl BufRead>) -> Result<Self, IdxError> {
         let pixels = images.images([SIDE as u32; 2])?;
         let labels = labels.labels(pixels.len() / PIXELS, CLASSES)?;
         Ok(Self { pixels, labels })
@@ -102,10 +99,7 @@ impl Dataset<MnistItem> for MnistDataset {
         check_index(index, self.labels.len());
         let pixels = &self.pixels[index * PIXELS..(index + 1) * PIXELS];
         let pixel = |row: usize, column: usize| f32::from(pixels[row * SIDE + column]);
-        Ok(MnistItem {
-            image: std::array::from_fn(|row| std::array::from_fn(|column| pixel(row, column))),
-            label: self.labels[index],
-        })
+        Ok(MnistItem { image: std::array::from_fn(|row| std::array::from_fn(|column| pixel(row, column))), label: self.labels[index] })
     }
 
     fn len(&self) -> usize {

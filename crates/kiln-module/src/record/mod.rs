@@ -1,0 +1,3 @@
+//! Records: the state of modules, and the file format they are kept in.
+
+pub mod burnpack;
