@@ -5,6 +5,7 @@
 mod api;
 mod bench;
 mod check;
+mod generate;
 mod tidy;
 mod workspace;
 
@@ -16,7 +17,8 @@ type Outcome = Result<(), String>;
 const USAGE: &str = "\
 usage: cargo xtask TASK
 
-  tidy    house rules: module docs, file length and names, crate layering, unfinished code
+  tidy    house rules: module docs, file length and names, crate layering, unfinished code, fresh documents
+  docs    writes the documents that are derived from source
   check   what CI runs, cheapest first: rustfmt, tidy, clippy, no_std builds, docs, tests
           [--fail-fast] stops at the first step that fails
           [--list] prints the steps
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
     let rest: Vec<String> = args.collect();
     let outcome = match task.as_str() {
         "tidy" => tidy::run(),
+        "docs" => generate::run(),
         "check" => check::run(&rest),
         "bench" => bench::run(&rest),
         "api" => api::run(&rest),

@@ -1,6 +1,7 @@
-//! Documents: the files a newcomer needs exist, and their links to files of the repository lead somewhere.
+//! Documents: the files a newcomer needs exist, their links to files of the repository lead somewhere, and derived ones are fresh.
 
 use super::Finding;
+use crate::generate;
 use std::path::Path;
 
 /// Documents that the repository promises.
@@ -28,6 +29,14 @@ pub fn check(root: &Path) -> Vec<Finding> {
                 for (line, link) in links(&text).filter(|(_, link)| !dir.join(link).exists()) {
                     findings.push(Finding::new(name, line, format!("links to {link}, which does not exist")));
                 }
+            }
+        }
+    }
+    match generate::ops(root) {
+        Err(message) => findings.push(Finding::new(generate::OPS, 0, message)),
+        Ok(fresh) => {
+            if std::fs::read_to_string(root.join(generate::OPS)).ok() != Some(fresh) {
+                findings.push(Finding::new(generate::OPS, 0, "is not what the op table says; run `cargo xtask docs`"));
             }
         }
     }
