@@ -1,0 +1,2 @@
+//! Tests of the compiler: no device needed.
+mod schedules;
