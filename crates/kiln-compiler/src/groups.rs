@@ -148,7 +148,7 @@ impl Groups {
         if a == b || self.before(a, b) || self.before(b, a) {
             return false;
         }
-        let gb = core::mem::replace(&mut self.list[b as usize].members, Vec::new());
+        let gb = core::mem::take(&mut self.list[b as usize].members);
         let anc = self.list[b as usize].ancestors.clone();
         self.list[b as usize].merged_into = Some(a);
         let (pattern, reduction) = (self.list[b as usize].pattern.clone(), self.list[b as usize].reduction);

@@ -38,8 +38,9 @@ pub enum Need {
     NotAffine,
 }
 
-/// A place in a tensor.
+/// A place in a tensor. Kept inline: coordinates are made and dropped by the thousand.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::large_enum_variant)]
 pub enum At {
     /// Row-major element number.
     Flat(Affine),

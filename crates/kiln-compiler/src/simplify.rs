@@ -368,6 +368,7 @@ impl Builder {
     }
 }
 
+#[allow(clippy::large_enum_variant)]
 enum Rewrite {
     Keep,
     Same(NodeId),
