@@ -73,11 +73,11 @@ impl Space {
         let mut coeffs = IDims::from_elem(0, self.dims.len());
         let mut stride = 1isize;
         for (d, dim) in self.dims.iter().enumerate().rev() {
-            if dim.size > 1 && (full || !dim.reduced) {
+            if dim.size != 1 && (full || !dim.reduced) {
                 coeffs[d] = stride;
             }
             if full || !dim.reduced {
-                stride *= dim.size as isize;
+                stride *= dim.size.max(1) as isize;
             }
         }
         Affine { base: 0, coeffs, dynamic: SmallVec::new() }

@@ -65,6 +65,10 @@ pub fn lower(graph: &kiln_ir::Graph, schedule: &crate::schedule::Schedule, lesso
                     (_, Kind::Contract(_)) => {
                         lessons.no_epilogue.extend(group.members[1..].iter().copied());
                     }
+                    // A value is needed in two orders at once: compute the members one by one.
+                    (_, Kind::Fused) if !lessons.alone.contains(&group.members[0]) => {
+                        lessons.alone.extend(group.members.iter().copied());
+                    }
                     (need, _) => panic!("the compiler cannot lower {:?}: {need:?}\n{}", group.members, graph.print()),
                 }
             }

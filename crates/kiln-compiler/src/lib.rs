@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+pub mod fuzz;
 pub mod groups;
 pub mod index;
 pub mod kernels;

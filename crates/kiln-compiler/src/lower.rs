@@ -63,6 +63,14 @@ pub fn starts(graph: &Graph, nodes: &[NodeId], rank: usize) -> Result<SmallVec<[
         .collect()
 }
 
+/// A node whose coordinates are not affine here must be in memory, to be read by element number; splits are passed on.
+fn or_store(need: Need, n: NodeId) -> Need {
+    match need {
+        Need::NotAffine => Need::Materialise(n),
+        Need::Split { .. } | Need::Materialise(_) => need,
+    }
+}
+
 /// Builds one expression.
 pub struct Emit<'a> {
     cx: &'a Context<'a>,
@@ -101,7 +109,7 @@ impl<'a> Emit<'a> {
     fn level_of(&self, a: &Affine) -> Level {
         let mut level = Level::Uniform;
         for (c, d) in a.coeffs.iter().zip(&self.space.dims) {
-            if *c != 0 && d.size > 1 {
+            if *c != 0 && d.size != 1 {
                 level = level.max(if d.reduced { Level::Full } else { Level::Kept });
             }
         }
@@ -124,7 +132,15 @@ impl<'a> Emit<'a> {
             return self.uniform(n);
         }
         if node.op.is_view() {
-            let below = through_view(graph, n, at, &self.space).map_err(|e| self.blame(e, n))?;
+            // Only a view that cannot be indexed is read from its own buffer: its group may come after this one.
+            let below = match through_view(graph, n, at, &self.space) {
+                Ok(below) => below,
+                Err(Need::NotAffine) => {
+                    let Some(buf) = self.cx.bufs[n.index()] else { return Err(Need::Materialise(n)) };
+                    return Ok(self.load(buf, at.flatten(&node.dims, self.rank()), at.bounds.clone(), node.dtype));
+                }
+                Err(need) => return Err(need),
+            };
             return self.value(node.inputs[0], &below);
         }
         let flat = at.flatten(&node.dims, self.rank());
@@ -135,14 +151,6 @@ impl<'a> Emit<'a> {
         let v = self.compute(n, at, &key.1)?;
         self.memo.insert(key, v);
         Ok(v)
-    }
-
-    /// A view that is not affine here must be in memory below; splits are passed on.
-    fn blame(&self, need: Need, view: NodeId) -> Need {
-        match need {
-            Need::NotAffine => Need::Materialise(self.cx.graph.node(view).inputs[0]),
-            other => other,
-        }
     }
 
     fn compute(&mut self, n: NodeId, at: &Coord, flat: &Affine) -> Result<ValueId, Need> {
@@ -170,10 +178,7 @@ impl<'a> Emit<'a> {
             }
             Op::Pad(pads) => {
                 let inner = &self.cx.graph.node(node.inputs[0]).dims;
-                let (below, bounds) = at.through_pad(&node.dims, inner, pads, &self.space).map_err(|e| match e {
-                    Need::NotAffine => Need::Materialise(n),
-                    other => other,
-                })?;
+                let (below, bounds) = at.through_pad(&node.dims, inner, pads, &self.space).map_err(|e| or_store(e, n))?;
                 let x = self.value(node.inputs[0], &below)?;
                 // A load gives 0 out of bounds by itself.
                 let zero = matches!(self.cx.graph.node(node.inputs[1]).op, Op::Const(0));
@@ -194,10 +199,7 @@ impl<'a> Emit<'a> {
                 Ok(self.expr.push(Inst::Reduce(*op, x), node.dtype, Level::Kept))
             }
             Op::Iota { axis } => {
-                let axes = at.axes(&node.dims, &self.space).map_err(|e| match e {
-                    Need::NotAffine => Need::Materialise(n),
-                    other => other,
-                })?;
+                let axes = at.axes(&node.dims, &self.space).map_err(|e| or_store(e, n))?;
                 let index = axes[*axis].clone();
                 let level = self.level_of(&index);
                 Ok(self.expr.push(Inst::Index(index), node.dtype, level))
@@ -269,8 +271,15 @@ impl<'a> Emit<'a> {
         v
     }
 
-    /// Stores a value.
+    /// Stores a value. A value that varies less than the place it is stored at is spread by a cast to its own dtype of the place's level.
     pub fn store(&mut self, buf: BufId, index: Affine, value: ValueId) {
+        let level = self.level_of(&index);
+        let value = if self.level(value) < level {
+            let dtype = self.expr.value(value).dtype;
+            self.expr.push(Inst::Cast(value), dtype, level)
+        } else {
+            value
+        };
         self.expr.stores.push(Store { buf, index, value });
     }
 
@@ -405,14 +414,17 @@ pub fn unit_axes(operand: &[usize], follows: &[usize], rank: usize) -> Coord {
 
 /// A strided read of an operand over a space: its buffer and element index.
 pub fn strided(cx: &Context<'_>, operand: NodeId, at: &Coord, space: &Space) -> Result<(BufId, Affine), Need> {
-    // The operand itself may be in memory in its own order, else what lies below its views.
-    let own = crate::relation::canonical(cx.graph, operand);
-    let direct = |n: NodeId, c: &Coord| cx.bufs[n.index()].map(|b| (b, c.flatten(&cx.graph.node(n).dims, space.dims.len())));
-    if let Ok((base, c)) = resolve_view(cx.graph, operand, at, space)
-        && let Some(found) = direct(base, &c)
-    {
-        return Ok(found);
+    // The first node down the views that is in memory.
+    let rank = space.dims.len();
+    let (mut n, mut c) = (operand, at.clone());
+    loop {
+        if let Some(buf) = cx.bufs[n.index()] {
+            return Ok((buf, c.flatten(&cx.graph.node(n).dims, rank)));
+        }
+        if !cx.graph.node(n).op.is_view() {
+            return Err(Need::Materialise(n));
+        }
+        c = through_view(cx.graph, n, &c, space).map_err(|_| Need::Materialise(n))?;
+        n = cx.graph.node(n).inputs[0];
     }
-    let c = Coord::flat(at.flatten(&cx.graph.node(operand).dims, space.dims.len()));
-    direct(own, &c).ok_or(Need::Materialise(own))
 }

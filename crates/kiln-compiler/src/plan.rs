@@ -273,7 +273,7 @@ impl Planner<'_> {
                 }
             }
         }
-        assert_eq!(order.len(), n, "the kernels wait for each other in a circle");
+        assert_eq!(order.len(), n, "the kernels wait for each other in a circle:\n{}", self.graph.print());
         order
     }
 
@@ -385,11 +385,12 @@ impl Planner<'_> {
                             && !gone[b.index()]
                             && life[b.index()].1 == at
                             && life[b.index()].0 < at
-                            && self.bufs[b.index()].bytes() == self.bufs[out.index()].bytes()
+                            && self.bufs[b.index()].len == self.bufs[out.index()].len
+                            && self.bufs[b.index()].dtype.size() == self.bufs[out.index()].dtype.size()
                             && launch.kernels.iter().filter(|other| !core::ptr::eq(*other, k)).all(|other| {
-                                let mut reads = false;
-                                other.accesses(|r| reads |= r == *b, |_| ());
-                                !reads
+                                let (mut reads, mut writes) = (false, false);
+                                other.accesses(|r| reads |= r == *b, |w| writes |= w == out);
+                                !reads && !writes
                             })
                             && may_overwrite(core::slice::from_ref(k), out, *b)
                     });

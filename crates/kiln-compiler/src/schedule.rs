@@ -41,6 +41,8 @@ pub struct Lessons {
     pub store: HashSet<NodeId>,
     /// Nodes that cannot be part of an epilogue.
     pub no_epilogue: HashSet<NodeId>,
+    /// Nodes that get a kernel of their own.
+    pub alone: HashSet<NodeId>,
 }
 
 /// The level of a member in its group.
@@ -125,6 +127,21 @@ impl Scheduler<'_> {
         self.group_of[n.index()].map(|g| self.groups.find(g))
     }
 
+    /// The node that computes an operand and how it lies under its user. A view that had to be in memory is a border between kernels.
+    fn source(&self, operand: NodeId) -> (NodeId, Relation) {
+        let (q, relation) = source(self.graph, operand);
+        if !self.lessons.store.is_empty() {
+            let mut n = operand;
+            while n != q {
+                if self.lessons.store.contains(&n) {
+                    return (q, Relation::Other);
+                }
+                n = self.graph.node(n).inputs[0];
+            }
+        }
+        (q, relation)
+    }
+
     /// The groups a node needs.
     fn deps(&self, n: NodeId) -> SmallVec<[u32; 4]> {
         let mut deps = SmallVec::new();
@@ -165,6 +182,9 @@ impl Scheduler<'_> {
 
     /// How an operand in group `g` lets its user join: at which level, or not at all.
     fn level_in(&self, g: u32, operand: NodeId, relation: &Relation) -> Option<Level> {
+        if self.lessons.alone.contains(&operand) {
+            return None;
+        }
         let group = self.groups.get(g);
         let at = self.level[operand.index()];
         match (group.kind, relation) {
@@ -182,9 +202,9 @@ impl Scheduler<'_> {
         let numel = self.numel(n);
         let mut candidates: SmallVec<[(u32, Level); 4]> = SmallVec::new();
         let mut excluded: SmallVec<[u32; 4]> = SmallVec::new();
-        if self.options.fuse {
+        if self.options.fuse && !self.lessons.alone.contains(&n) {
             for &i in &self.graph.node(n).inputs {
-                let (q, relation) = source(self.graph, i);
+                let (q, relation) = self.source(i);
                 let relation = if matches!(self.graph.node(n).op, Op::Pad(_)) { Relation::Other } else { relation };
                 let Some(g) = self.group(q) else { continue };
                 match self.level_in(g, q, &relation) {
@@ -246,13 +266,15 @@ impl Scheduler<'_> {
         let pattern = Pattern::new(dims, *axes);
         let deps = self.deps(n);
         self.level[n.index()] = Level::Kept;
-        let (q, relation) = source(self.graph, node.inputs[0]);
+        let (q, relation) = self.source(node.inputs[0]);
         if self.options.fuse
+            && !self.lessons.alone.contains(&n)
             && relation == Relation::Aligned
             && let Some(g) = self.group(q)
         {
             let group = self.groups.get(g);
             let fits = group.kind == Kind::Fused
+                && !self.lessons.alone.contains(&q)
                 && self.level[q.index()] == Level::Full
                 && group.pattern.as_ref().is_none_or(|p| *p == pattern)
                 && (group.pattern.is_some() || self.worth_fusing(&pattern))
@@ -288,7 +310,7 @@ impl Scheduler<'_> {
                 continue;
             }
             for &i in &node.inputs {
-                let (q, relation) = source(self.graph, i);
+                let (q, relation) = self.source(i);
                 let grows = relation != Relation::Aligned && numel(&self.graph.node(i).dims) > self.numel(q);
                 self.consumers[q.index()].push((NodeId(k as u32), grows));
             }

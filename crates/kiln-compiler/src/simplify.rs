@@ -69,6 +69,11 @@ struct Builder {
 impl Builder {
     /// Adds a node after rewriting it: the result may be an older node.
     fn add(&mut self, mut node: Node) -> NodeId {
+        if node.dims.contains(&0) && !matches!(node.op, Op::Input(_)) {
+            // Nothing to compute: any filler of the shape will do.
+            let zero = self.add(constant(node.dtype, 0));
+            node = Node { op: Op::Expand, inputs: OpInputs::from_slice(&[zero]), dims: node.dims, dtype: node.dtype };
+        }
         loop {
             match self.rewrite(&node) {
                 Rewrite::Keep => break,

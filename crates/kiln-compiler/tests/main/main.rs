@@ -1,2 +1,3 @@
 //! Tests of the compiler: no device needed.
+mod fuzzing;
 mod schedules;

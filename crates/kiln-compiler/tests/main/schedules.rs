@@ -76,7 +76,9 @@ fn elementwise_chain_is_one_kernel_over_one_merged_axis() {
     let s = b.ew(Elementwise::Add, &[s, y]);
     let s = b.ew(Elementwise::Tanh, &[s]);
     b.output(s);
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 1 kernels in 1 launches, 24.0 KiB moved, 6.1 k flop, arena 0 B
         [0] fused [2048] over []
             v0 = in0:f32[i0] : f32
@@ -87,7 +89,8 @@ fn elementwise_chain_is_one_kernel_over_one_merged_axis() {
             v5 = tanh v4 : f32
             out0:f32[i0] <- v5
         out0: new, 8.0 KiB
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -96,7 +99,9 @@ fn softmax_is_one_row_kernel() {
     let x = b.input(&[8, 4, 100]);
     let y = b.softmax(x);
     b.output(y);
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 1 kernels in 1 launches, 25.0 KiB moved, 16.0 k flop, arena 0 B
         [0] fused [32] over [100]
             v0 = in0:f32[100*i0+i1] : f32
@@ -107,7 +112,8 @@ fn softmax_is_one_row_kernel() {
             v5 = div v3 v4 : f32
             out0:f32[100*i0+i1] <- v5
         out0: new, 12.5 KiB
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -122,7 +128,9 @@ fn dot_takes_bias_and_activation_as_epilogue() {
     let zero = b.constant(0.0);
     let y = b.ew(Elementwise::Max, &[y, zero]);
     b.output(y);
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 1 kernels in 1 launches, 3.6 KiB moved, 9.2 k flop, arena 0 B
         [0] dot [] 16x8x32 f32
             lhs in0:f32[8*i0+i1]
@@ -134,7 +142,8 @@ fn dot_takes_bias_and_activation_as_epilogue() {
             v4 = max v2 v3 : f32
             out0:f32[32*i0+i1] <- v4
         out0: new, 2.0 KiB
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -153,7 +162,9 @@ fn heads_are_strided_views_of_one_projection() {
     let y = b.0.add(Op::Dot, &[heads[0], kt]).unwrap();
     let y = b.softmax(y);
     b.output(y);
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 2 kernels in 2 launches, 1.6 KiB moved, 1.1 k flop, arena 448 B
         [0] dot [2, 2] 5x3x5 f32
             lhs in0:f32[60*i0+3*i1+12*i2+i3]
@@ -169,7 +180,8 @@ fn heads_are_strided_views_of_one_projection() {
             v5 = div v3 v4 : f32
             out0:f32[5*i0+i1] <- v5
         out0: new, 400 B
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -190,7 +202,9 @@ fn optimizer_update_is_the_epilogue_of_the_weight_gradient_and_overwrites_donate
     b.output(w2);
     b.output(m2);
     b.0.donated = vec![false, false, true, true];
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 1 kernels in 1 launches, 3.5 KiB moved, 4.2 k flop, arena 0 B
         [0] dot [] 8x64x4 f32
             lhs in0:f32[i0+8*i1]
@@ -208,7 +222,8 @@ fn optimizer_update_is_the_epilogue_of_the_weight_gradient_and_overwrites_donate
             out0:f32[4*i0+i1] <- v8
         out0: over in2
         out1: over in3
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -222,7 +237,9 @@ fn final_small_updates_share_one_launch() {
         let w2 = b.ew(Elementwise::Sub, &[w, s]);
         b.output(w2);
     }
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 3 kernels in 1 launches, 180 B moved, 30 flop, arena 0 B
         launch 0: 3 kernels
         [0] fused [3] over []
@@ -249,7 +266,8 @@ fn final_small_updates_share_one_launch() {
         out0: new, 12 B
         out1: new, 20 B
         out2: new, 28 B
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -262,7 +280,9 @@ fn padding_is_a_bounded_load_and_other_fills_select() {
     let q = b.0.add(Op::Pad([(0, 0), (2, 1)][..].into()), &[x, one]).unwrap();
     let y = b.ew(Elementwise::Add, &[p, q]);
     b.output(y);
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 1 kernels in 1 launches, 132 B moved, 42 flop, arena 0 B
         [0] fused [3, 7] over []
             v0 = in0:f32[4*i0+i1-2] if 0 <= i1-2 < 4 : f32
@@ -273,7 +293,8 @@ fn padding_is_a_bounded_load_and_other_fills_select() {
             v5 = add v4 v3 : f32
             out0:f32[7*i0+i1] <- v5
         out0: new, 84 B
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -284,7 +305,9 @@ fn concatenation_writes_parts_into_one_buffer_in_one_launch() {
     let x = b.ew(Elementwise::Neg, &[x]);
     let c = b.0.add(Op::Concat { axis: 1 }, &[x, y]).unwrap();
     b.output(c);
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 2 kernels in 1 launches, 168 B moved, 6 flop, arena 0 B
         launch 0: 2 kernels
         [0] fused [2, 3] over []
@@ -295,7 +318,8 @@ fn concatenation_writes_parts_into_one_buffer_in_one_launch() {
             v0 = in1:f32[4*i0+i1] : f32
             out0:f32[7*i0+i1+3] <- v0
         out0: new, 56 B
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -305,11 +329,14 @@ fn reshape_of_an_input_is_the_input() {
     let y = b.reshape(x, &[6]);
     b.output(y);
     b.output(x);
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 0 kernels in 0 launches, 0 B moved, 0 flop, arena 0 B
         out0: is in0
         out1: is in0
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -322,11 +349,14 @@ fn update_of_a_donated_tensor_writes_the_region_only() {
     let y = b.0.push(Op::Update(axes[..].into()), OpInputs::from_slice(&[x, v, start]), [8, 3][..].into(), DType::F32);
     b.output(y);
     b.0.donated = vec![true, false];
-    check(b, expect![[r#"
+    check(
+        b,
+        expect![[r#"
         program: 1 kernels in 1 launches, 120 B moved, 0 flop, arena 0 B
         [0] fused [6] over []
             v0 = in1:f32[i0] : f32
             out0:f32[i0+3*arg0] <- v0
         out0: over in0
-    "#]]);
+    "#]],
+    );
 }

@@ -9,7 +9,7 @@ use super::{random, structural::flat};
 use crate::dims::for_each_index;
 use crate::expr::{Inst, Level};
 use crate::kernel::Fused;
-use crate::{Bound, DType, Dims, Expr, Load};
+use crate::{Bound, DType, Dims, Expr, Lane, Load};
 
 /// Where an expression is evaluated.
 pub struct Point<'a> {
@@ -39,6 +39,14 @@ pub fn run_expr(expr: &Expr, point: &Point<'_>, load: &mut dyn FnMut(&Load, isiz
     Ok(values)
 }
 
+/// A value as kernels hold it: half types in f32, and f32 in f32.
+fn in_lane(dtype: DType, v: Scalar) -> Scalar {
+    match v {
+        Scalar::Float(f) if dtype.lane() == Lane::F32 => Scalar::Float(f as f32 as f64),
+        other => other,
+    }
+}
+
 /// Value `k` of an expression from the earlier ones.
 fn value(
     expr: &Expr,
@@ -61,11 +69,11 @@ fn value(
         Inst::Op(op, xs) => {
             let x: Vec<Scalar> = xs.iter().map(|x| earlier[x.index()]).collect();
             let dtype = xs.last().map_or(v.dtype, |x| expr.value(*x).dtype);
-            apply(*op, dtype, &x)
+            in_lane(v.dtype, apply(*op, dtype, &x))
         }
         Inst::Cast(x) => cast(earlier[x.index()], v.dtype),
         Inst::Reduce(..) => return Err("expression: a reduction outside a fused kernel".into()),
-        Inst::Acc => point.acc.ok_or("expression: an accumulator outside an epilogue")?,
+        Inst::Acc => in_lane(v.dtype, point.acc.ok_or("expression: an accumulator outside an epilogue")?),
     })
 }
 
@@ -123,7 +131,7 @@ fn row(expr: &Expr, phases: &[u32], last: u32, kept: &[usize], reduced: &[usize]
         });
         error?;
         for (k, _, reduction) in running {
-            finished[k] = Some(reduction.finish());
+            finished[k] = Some(in_lane(expr.values[k].dtype, reduction.finish()));
         }
     }
     if expr.stores.iter().any(|s| expr.value(s.value).level == Level::Full) {
