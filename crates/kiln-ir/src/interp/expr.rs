@@ -43,7 +43,7 @@ pub fn run_expr(expr: &Expr, point: &Point<'_>, load: &mut dyn FnMut(&Load, isiz
 fn in_lane(dtype: DType, v: Scalar) -> Scalar {
     match v {
         Scalar::Float(f) if dtype.lane() == Lane::F32 => Scalar::Float(f as f32 as f64),
-        other => other,
+        Scalar::Float(_) | Scalar::Int(_) => v,
     }
 }
 

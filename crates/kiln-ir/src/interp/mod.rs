@@ -2,6 +2,8 @@
 //!
 //! [`run`] executes a [`Graph`] node by node; [`run_program`] executes a compiled [`Program`](crate::Program) over real byte memory, so that a wrong kernel or a
 //! wrong memory plan shows without any device. Floats are computed in `f64`, integers in `i128`.
+#![deny(clippy::wildcard_enum_match_arm)]
+
 mod attention;
 mod contract;
 pub mod elementwise;
@@ -63,12 +65,11 @@ pub fn run_with(graph: &Graph, inputs: &[Tensor], args: &[u64], options: Options
     for node in &graph.nodes {
         let value = {
             let x: Vec<&Tensor> = node.inputs.iter().map(|i| &results[i.index()][0]).collect();
-            match node.op {
-                Op::Get(i) => {
-                    let of = node.inputs[0].index();
-                    vec![results[of].get(i as usize).cloned().ok_or_else(|| format!("get: node {of} has no result {i}"))?]
-                }
-                _ => evaluate(node, &x, inputs, args)?,
+            if let Op::Get(i) = node.op {
+                let of = node.inputs[0].index();
+                vec![results[of].get(i as usize).cloned().ok_or_else(|| format!("get: node {of} has no result {i}"))?]
+            } else {
+                evaluate(node, &x, inputs, args)?
             }
         };
         let value = if options.round_every_op { value.into_iter().map(Tensor::rounded).collect() } else { value };
