@@ -103,6 +103,7 @@ impl Scheduler<'_> {
         numel(&self.graph.node(n).dims)
     }
 
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn find_uniform(&mut self) {
         for (k, node) in self.graph.nodes.iter().enumerate() {
             self.uniform[k] = match node.op.class() {
@@ -155,6 +156,7 @@ impl Scheduler<'_> {
         deps
     }
 
+    #[deny(clippy::wildcard_enum_match_arm)]
     fn place(&mut self, n: NodeId) {
         let node = self.graph.node(n);
         match node.op.class() {
