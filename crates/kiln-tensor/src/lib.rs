@@ -1,27 +1,39 @@
 //! Kiln's tensors: devices, traces, the tensor API, tensor data and autodiff.
 //!
-//! Start reading at [`TensorData`] for values on the host, [`DType`] and [`Element`] for what they are made of, [`Shape`] and [`Slice`] for
-//! how they are arranged.
+//! Start reading at [`raw::RawTensor`] for what a tensor is and does, [`Device`] for where it lives; [`TensorData`] for values on the host, [`DType`] and
+//! [`Element`] for what they are made of, [`Shape`] and [`Slice`] for how they are arranged.
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
 
+mod autodiff;
 mod data;
+mod device;
 mod distribution;
 mod dtype;
 mod element;
 mod error;
+mod host;
+mod lock;
 mod print;
 pub mod quantization;
+mod random;
+pub mod raw;
 mod shape;
 mod slice;
+mod trace;
 
 /// Conversion of single values to every element type.
 pub mod cast {
     pub use crate::element::ToElement;
 }
 
+pub use autodiff::Gradients;
 pub use data::{AccessError, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError};
+pub use device::{
+    Device, DeviceConfig, DeviceError, DeviceFilter, DeviceIndex, DeviceKind, DeviceSettings, DeviceType, Devices, GradientCheckpointingStrategy,
+    MemoryPoolUsage, TraceStats,
+};
 pub use distribution::{Distribution, DistributionSampler};
 pub use dtype::{BoolDType, BoolStore, DType, FloatDType, FloatInfo, IntDType};
 pub use element::{
@@ -29,6 +41,7 @@ pub use element::{
 };
 pub use error::{BackTrace, ExecutionError};
 pub use half::{bf16, f16};
+pub use host::HostRuntime;
 pub use print::{PrintOptions, set_print_options};
 pub use shape::{
     AsIndex, AsSize, BoundsError, BroadcastArgs, ExpressionError, IndexWrap, MetadataError, MovedimArgs, ReshapeArgs, Shape, calculate_matmul_output,

@@ -1,5 +1,6 @@
 //! Integration tests of the tensor crate.
 
+mod autodiff;
 mod printing;
 mod shape;
 mod slice;

@@ -1,0 +1,183 @@
+//! The tape: entries beside tracked tensors.
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use kiln_ir::{DType, Dims, Op};
+use smallvec::SmallVec;
+
+use super::rules;
+use crate::device::Context;
+use crate::lock::{Guard, Mutex};
+use crate::raw::RawTensor;
+use crate::trace::{Operand, ScalarWord, Slot};
+
+/// Entries are numbered through the process: an entry's parents have smaller numbers.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+/// How a tracked tensor came to be. Shared by the clones of the tensor.
+pub(crate) struct Entry {
+    /// Creation order.
+    pub id: u64,
+    /// Whether this is a tensor that retains its gradient; it has no step.
+    pub leaf: bool,
+    /// How it was computed, until a backward pass consumes it.
+    step: Mutex<Option<Step>>,
+}
+
+/// What the rule of an op may need of an operand.
+pub(super) enum Saved {
+    /// Only its type.
+    Type(Dims, DType),
+    /// Its elements.
+    Value(Arc<Slot>),
+    /// A scalar.
+    Scalar(ScalarWord),
+}
+
+/// A gradient rule.
+pub(super) enum Rule {
+    /// That of an op of the language.
+    Op(Op),
+    /// That of a composed op which knows a shorter one than its parts'.
+    Custom(Arc<CustomRule>),
+}
+
+/// A rule of its own: from what it gets to the gradients of the inputs, in their order.
+pub(super) type CustomRule = dyn Fn(&Call<'_>) -> Vec<Option<RawTensor>> + Send + Sync;
+
+/// One computed tensor: what made it, from what.
+pub(super) struct Step {
+    pub rule: Rule,
+    pub parents: SmallVec<[Option<Arc<Entry>>; 3]>,
+    pub saved: SmallVec<[Saved; 3]>,
+    /// The result, if the rule needs it.
+    pub output: Option<Arc<Slot>>,
+    /// The second result, if the rule needs it.
+    pub extra: Option<Arc<Slot>>,
+    pub context: Context,
+}
+
+/// What a custom rule gets.
+pub(crate) struct Call<'a> {
+    /// Gradient of the result.
+    pub dy: &'a RawTensor,
+    pub(super) inputs: Vec<RawTensor>,
+    pub(super) output: Option<RawTensor>,
+}
+
+impl Call<'_> {
+    /// An operand.
+    pub fn input(&self, i: usize) -> &RawTensor {
+        &self.inputs[i]
+    }
+
+    /// The result.
+    pub fn output(&self) -> &RawTensor {
+        self.output.as_ref().expect("the rule keeps its output")
+    }
+}
+
+/// What a custom rule keeps for the backward pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// Nothing.
+    Nothing,
+    /// The operands.
+    Inputs,
+    /// The result.
+    Output,
+}
+
+impl Entry {
+    /// A tensor that retains its gradient.
+    pub fn leaf() -> Arc<Self> {
+        Arc::new(Entry { id: NUMBERS.fetch_add(1, Ordering::Relaxed), leaf: true, step: Mutex::new(None) })
+    }
+
+    fn computed(step: Step) -> Arc<Self> {
+        Arc::new(Entry { id: NUMBERS.fetch_add(1, Ordering::Relaxed), leaf: false, step: Mutex::new(Some(step)) })
+    }
+
+    /// The step, unless it was consumed.
+    pub(super) fn step(&self) -> Guard<'_, Option<Step>> {
+        self.step.lock()
+    }
+}
+
+impl Drop for Entry {
+    /// Frees the chain of parents that this entry alone holds, without recursion: graphs may be deep.
+    fn drop(&mut self) {
+        let Some(step) = self.step.get_mut().take() else {
+            return;
+        };
+        let mut parents: Vec<Arc<Entry>> = Vec::new();
+        let mut orphans = step.parents;
+        loop {
+            parents.extend(orphans.drain(..).flatten());
+            let Some(parent) = parents.pop() else {
+                return;
+            };
+            if let Some(mut entry) = Arc::into_inner(parent)
+                && let Some(step) = entry.step.get_mut().take()
+            {
+                orphans = step.parents;
+            }
+        }
+    }
+}
+
+/// Puts the result of an op on the tape.
+pub(crate) fn track(op: Op, operands: &[Operand<'_>], output: RawTensor, extra: Option<&RawTensor>) -> RawTensor {
+    let mut tracked = 0u32;
+    let mut parents = SmallVec::new();
+    for (i, o) in operands.iter().enumerate() {
+        let entry = match o {
+            Operand::Tensor(t) => t.tape.clone(),
+            Operand::Scalar(_) => None,
+        };
+        tracked |= (entry.is_some() as u32) << i.min(31);
+        parents.push(entry);
+    }
+    let needs = rules::needs(&op, tracked);
+    let save = |(i, o): (usize, &Operand<'_>)| match o {
+        Operand::Scalar(s) => Saved::Scalar(*s),
+        Operand::Tensor(t) if needs.operands >> i.min(31) & 1 == 1 => Saved::Value(t.slot.clone()),
+        Operand::Tensor(t) => Saved::Type(t.slot.dims.clone(), t.slot.dtype),
+    };
+    let step = Step {
+        rule: Rule::Op(op),
+        parents,
+        saved: operands.iter().enumerate().map(save).collect(),
+        output: needs.output.then(|| output.slot.clone()),
+        extra: extra.filter(|_| needs.extra).map(|e| e.slot.clone()),
+        context: output.context,
+    };
+    RawTensor { tape: Some(Entry::computed(step)), ..output }
+}
+
+/// Puts an untracked result of a composed op on the tape, with a rule of its own. Without a tracked input the rule is dropped.
+pub(crate) fn custom(
+    inputs: &[&RawTensor],
+    output: RawTensor,
+    keep: Keep,
+    rule: impl Fn(&Call<'_>) -> Vec<Option<RawTensor>> + Send + Sync + 'static,
+) -> RawTensor {
+    debug_assert!(output.tape.is_none(), "a custom rule's output is computed from untracked inputs");
+    if inputs.iter().all(|x| x.tape.is_none()) {
+        return output;
+    }
+    let save = |x: &&RawTensor| match keep {
+        Keep::Inputs => Saved::Value(x.slot.clone()),
+        Keep::Nothing | Keep::Output => Saved::Type(x.slot.dims.clone(), x.slot.dtype),
+    };
+    let step = Step {
+        rule: Rule::Custom(Arc::new(rule)),
+        parents: inputs.iter().map(|x| x.tape.clone()).collect(),
+        saved: inputs.iter().map(save).collect(),
+        output: (keep == Keep::Output).then(|| output.slot.clone()),
+        extra: None,
+        context: output.context,
+    };
+    RawTensor { tape: Some(Entry::computed(step)), ..output }
+}

@@ -1,0 +1,257 @@
+//! `Device`: where tensors live and are computed, and whether gradients are recorded.
+mod memory;
+mod registry;
+mod settings;
+mod state;
+
+use alloc::string::ToString;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use kiln_ir::{DeviceInfo, Runtime, RuntimeError};
+
+pub use memory::MemoryPoolUsage;
+pub use registry::{DeviceFilter, DeviceIndex, DeviceKind, DeviceType, Devices};
+pub use settings::{DeviceConfig, DeviceError, DeviceSettings};
+pub(crate) use state::DeviceState;
+pub use state::TraceStats;
+
+use crate::{DType, ExecutionError, trace};
+
+/// How much of a forward pass is kept for the backward pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GradientCheckpointingStrategy {
+    /// Cheap results are computed again in the backward pass instead of being kept.
+    Balanced,
+    /// Everything that the gradients need is kept.
+    #[default]
+    Disabled,
+}
+
+/// Whether and how tensors made on a device take part in autodiff.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Context {
+    /// Gradients may be recorded.
+    pub autodiff: bool,
+    /// What is kept for them.
+    pub checkpointing: GradientCheckpointingStrategy,
+}
+
+impl Context {
+    /// The context of a result computed from operands of both contexts.
+    #[inline]
+    pub fn with(self, other: Context) -> Context {
+        if self.autodiff { self } else { other }
+    }
+}
+
+/// Where tensors live and are computed. A cheap handle; copies name the same device.
+///
+/// A device also carries whether tensors made on it take part in autodiff ([`Device::autodiff`]). Equality ignores that.
+///
+/// ```
+/// use kiln_tensor::Device;
+/// let device = Device::default();
+/// assert!(!device.is_autodiff());
+/// assert!(device.clone().autodiff().is_autodiff());
+/// assert_eq!(device, device.clone().autodiff());
+/// ```
+#[derive(Clone)]
+pub struct Device {
+    pub(crate) state: &'static DeviceState,
+    pub(crate) context: Context,
+}
+
+impl Device {
+    /// The same device, recording gradients of tensors that require them.
+    pub fn autodiff(mut self) -> Self {
+        self.context.autodiff = true;
+        self
+    }
+
+    /// The same device with autodiff, keeping fewer results of the forward pass.
+    pub fn gradient_checkpointing(mut self) -> Self {
+        self.context = Context { autodiff: true, checkpointing: GradientCheckpointingStrategy::Balanced };
+        self
+    }
+
+    /// What is kept for the backward pass; `None` without autodiff.
+    pub fn gradient_checkpointing_strategy(&self) -> Option<GradientCheckpointingStrategy> {
+        self.context.autodiff.then_some(self.context.checkpointing)
+    }
+
+    /// The same device without autodiff.
+    pub fn without_autodiff(mut self) -> Self {
+        self.context = Context::default();
+        self
+    }
+
+    /// The same device without autodiff: an alias of [`Device::without_autodiff`].
+    pub fn inner(self) -> Self {
+        self.without_autodiff()
+    }
+
+    /// Whether tensors made on this device take part in autodiff.
+    pub fn is_autodiff(&self) -> bool {
+        self.context.autodiff
+    }
+
+    /// Runs everything that the calling thread has recorded and waits until the device has finished.
+    ///
+    /// # Errors
+    /// What went wrong in a run since the last `sync` or `flush` and has not been reported by them.
+    pub fn sync(&self) -> Result<(), ExecutionError> {
+        let flushed = trace::current(self.state).flush();
+        let synced = self.state.runtime.sync();
+        let earlier = self.state.forget();
+        flushed.and(synced)?;
+        earlier.map_or(Ok(()), |e| Err(e.into()))
+    }
+
+    /// Starts everything that the calling thread has recorded. Optimizers call it at the end of a step.
+    ///
+    /// # Errors
+    /// What went wrong in this run, or in one that a full trace started since the last `sync` or `flush`.
+    pub fn flush(&self) -> Result<(), ExecutionError> {
+        let flushed = trace::current(self.state).flush();
+        let earlier = self.state.forget();
+        flushed?;
+        earlier.map_or(Ok(()), |e| Err(e.into()))
+    }
+
+    /// Fixes every random number drawn on this device from now on.
+    pub fn seed(&self, seed: u64) {
+        self.state.seeds.lock().set(seed);
+    }
+
+    /// Whether tensors of this dtype can be made and computed with.
+    pub fn supports_dtype(&self, dtype: impl Into<DType>) -> bool {
+        crate::raw::storage_dtype(dtype.into()).is_some_and(|d| self.state.runtime.supports_dtype(d))
+    }
+
+    /// Gives memory that the device keeps for reuse back to the system, and forgets compiled programs.
+    pub fn memory_cleanup(&self) {
+        let _ = trace::current(self.state).flush();
+        self.state.cache.lock().clear();
+        self.state.runtime.cleanup();
+    }
+
+    /// What the device is, for people.
+    pub fn info(&self) -> DeviceInfo {
+        self.state.runtime.info()
+    }
+
+    /// What traces on this device have done so far: for tests and diagnosis.
+    pub fn trace_stats(&self) -> TraceStats {
+        self.state.stats.read(self.state.cache.lock().len())
+    }
+
+    /// Bounds the number of compiled programs that the device keeps (1,024 at first); the longest unused ones go first.
+    pub fn set_program_bound(&self, programs: usize) {
+        self.state.cache.lock().set_bound(programs);
+    }
+
+    /// Number of ops that the calling thread has recorded on this device and not run yet.
+    pub fn pending_ops(&self) -> usize {
+        trace::current(self.state).pending()
+    }
+
+    /// A device for a runtime that is not built in. `kind` names it in messages.
+    pub fn with_runtime(kind: &'static str, runtime: Arc<dyn Runtime>) -> Self {
+        Device { state: DeviceState::leak(kind, 0, runtime, false), context: Context::default() }
+    }
+
+    /// A device of its own whose every trace is executed by the scalar interpreter of `kiln-ir`, in the memory of `runtime`: slow, and the oracle that other
+    /// devices are compared with.
+    pub fn interpreting(kind: &'static str, runtime: Arc<dyn Runtime>) -> Self {
+        Device { state: DeviceState::leak(kind, 0, runtime, true), context: Context::default() }
+    }
+
+    /// The dtypes that tensors have when none is given. Asking does not fix them.
+    pub fn settings(&self) -> DeviceSettings {
+        self.state.settings.lock().current()
+    }
+
+    /// Chooses the dtypes that tensors have when none is given. Shared by every handle of the device; only before the first tensor is made.
+    ///
+    /// # Errors
+    /// [`DeviceError::UnsupportedDType`]; [`DeviceError::AlreadyInitialized`] after the first tensor or an earlier call.
+    pub fn configure(&mut self, config: impl Into<DeviceConfig>) -> Result<(), DeviceError> {
+        self.configure_with(config.into())
+    }
+
+    fn configure_with(&mut self, config: DeviceConfig) -> Result<(), DeviceError> {
+        for dtype in config.dtypes() {
+            if !self.supports_dtype(dtype) {
+                return Err(DeviceError::unsupported_dtype(self, dtype));
+            }
+        }
+        if self.state.settings.lock().set(config) { Ok(()) } else { Err(DeviceError::already_initialized(self)) }
+    }
+
+    /// The dtypes that tensors have when none is given, fixed from now on: what making a tensor calls.
+    pub fn locked_settings(&self) -> DeviceSettings {
+        self.state.settings.lock().lock()
+    }
+
+    /// The devices of this process that pass the filter.
+    pub fn enumerate(filter: impl Into<DeviceFilter>) -> Devices {
+        registry::enumerate(filter.into())
+    }
+
+    /// Bytes in use and reserved by the device's allocator.
+    pub fn memory_pool_usage(&self) -> Option<MemoryPoolUsage> {
+        Some(self.state.runtime.memory().into())
+    }
+
+    /// Runs `func` and measures from before it to the end of what it started on this device.
+    ///
+    /// # Errors
+    /// As for [`Device::sync`].
+    #[cfg(feature = "std")]
+    pub fn time<O>(&self, func: impl FnOnce() -> O) -> Result<(O, core::time::Duration), ExecutionError> {
+        self.sync()?;
+        let start = std::time::Instant::now();
+        let output = func();
+        self.sync()?;
+        Ok((output, start.elapsed()))
+    }
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Self) -> bool {
+        core::ptr::eq(self.state, other.state)
+    }
+}
+
+impl Eq for Device {}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.state.kind)?;
+        if self.state.index != 0 {
+            write!(f, ":{}", self.state.index)?;
+        }
+        if self.context.autodiff {
+            f.write_str("+autodiff")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromIterator<Device> for Devices {
+    fn from_iter<I: IntoIterator<Item = Device>>(iter: I) -> Self {
+        Devices::from(iter.into_iter().collect::<Vec<_>>())
+    }
+}
+
+impl From<RuntimeError> for ExecutionError {
+    fn from(e: RuntimeError) -> Self {
+        let reason = e.to_string();
+        match e {
+            RuntimeError::Poisoned(_) => ExecutionError::device_poisoned(reason),
+            _ => ExecutionError::with_context(reason),
+        }
+    }
+}

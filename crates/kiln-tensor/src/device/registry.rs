@@ -1,0 +1,267 @@
+//! Table: the built-in devices, and how they are named and listed.
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::{BitOr, Deref};
+
+use kiln_ir::Runtime;
+
+use super::{Context, Device, DeviceConfig, DeviceError, DeviceState};
+use crate::host::HostRuntime;
+
+/// A kind of built-in device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceType {
+    /// The CPU.
+    Flex,
+    /// The scalar interpreter.
+    Reference,
+}
+
+/// One kind of device: a backend adds its row here.
+struct Row {
+    device_type: DeviceType,
+    kind: &'static str,
+    interpret: bool,
+    /// The runtime of device `index`, or `None` if the machine has no such device.
+    open: fn(index: usize) -> Option<Arc<dyn Runtime>>,
+    opened: spin::Once<Option<&'static DeviceState>>,
+}
+
+/// The kinds in order of preference: the first that the machine has is the default.
+static ROWS: [Row; 1] = [Row {
+    device_type: DeviceType::Reference,
+    kind: "reference",
+    interpret: true,
+    open: |index| (index == 0).then(|| Arc::new(HostRuntime::new()) as Arc<dyn Runtime>),
+    opened: spin::Once::new(),
+}];
+
+impl Row {
+    fn device(&self) -> Option<Device> {
+        let open = || (self.open)(0).map(|runtime| DeviceState::leak(self.kind, 0, runtime, self.interpret || interpret_everything()));
+        let state = (*self.opened.call_once(open))?;
+        Some(Device { state, context: Context::default() })
+    }
+}
+
+/// Whether the user asked for every trace to be executed by the interpreter.
+fn interpret_everything() -> bool {
+    #[cfg(feature = "std")]
+    return std::env::var_os("KILN_INTERPRET").is_some_and(|v| v != "0");
+    #[cfg(not(feature = "std"))]
+    return false;
+}
+
+fn of_type(device_type: DeviceType) -> Option<Device> {
+    ROWS.iter().find(|r| r.device_type == device_type).and_then(Row::device)
+}
+
+pub(super) fn enumerate(filter: DeviceFilter) -> Devices {
+    let wanted = |r: &&Row| filter.0.is_empty() || filter.0.contains(&r.device_type);
+    Devices(ROWS.iter().filter(wanted).filter_map(Row::device).collect())
+}
+
+impl Device {
+    /// The CPU.
+    ///
+    /// Set `KILN_INTERPRET=1` to have every trace executed by the scalar interpreter instead of compiled kernels: slow, and a good way to tell a wrong
+    /// program from a wrong kernel.
+    ///
+    /// # Panics
+    /// If Kiln was built without the feature `cpu`.
+    #[track_caller]
+    pub fn flex() -> Self {
+        of_type(DeviceType::Flex).expect("device: built without the feature `cpu`")
+    }
+
+    /// The CPU: the same device as [`Device::flex`].
+    ///
+    /// # Panics
+    /// If Kiln was built without the feature `cpu`.
+    #[track_caller]
+    pub fn cpu() -> Self {
+        Self::flex()
+    }
+
+    /// A device that executes every trace node by node in plain scalar code: slow, and the oracle that other devices are compared with.
+    pub fn reference() -> Self {
+        of_type(DeviceType::Reference).expect("the reference device needs nothing")
+    }
+}
+
+impl Default for Device {
+    /// The preferred device of those that were built in and that the machine has.
+    fn default() -> Self {
+        ROWS.iter().find_map(Row::device).expect("the reference device needs nothing")
+    }
+}
+
+/// Which kinds of device to list; empty: all.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceFilter(Vec<DeviceType>);
+
+impl DeviceFilter {
+    /// All devices.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Also devices of this kind.
+    pub fn with(mut self, device_type: DeviceType) -> Self {
+        self.0.push(device_type);
+        self
+    }
+}
+
+impl From<DeviceType> for DeviceFilter {
+    fn from(device_type: DeviceType) -> Self {
+        DeviceFilter(vec![device_type])
+    }
+}
+
+impl From<Vec<DeviceType>> for DeviceFilter {
+    fn from(types: Vec<DeviceType>) -> Self {
+        DeviceFilter(types)
+    }
+}
+
+impl BitOr<DeviceType> for DeviceFilter {
+    type Output = DeviceFilter;
+    fn bitor(self, device_type: DeviceType) -> DeviceFilter {
+        self.with(device_type)
+    }
+}
+
+impl BitOr for DeviceType {
+    type Output = DeviceFilter;
+    fn bitor(self, other: DeviceType) -> DeviceFilter {
+        DeviceFilter(vec![self, other])
+    }
+}
+
+impl IntoIterator for DeviceFilter {
+    type Item = DeviceType;
+    type IntoIter = vec::IntoIter<DeviceType>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// A list of devices.
+#[derive(Clone, Debug)]
+pub struct Devices(Vec<Device>);
+
+impl Devices {
+    /// The same devices with autodiff.
+    pub fn autodiff(self) -> Self {
+        self.0.into_iter().map(Device::autodiff).collect()
+    }
+
+    /// The same devices without autodiff.
+    pub fn without_autodiff(self) -> Self {
+        self.0.into_iter().map(Device::without_autodiff).collect()
+    }
+
+    /// Configures each.
+    ///
+    /// # Errors
+    /// The first that fails, as [`Device::configure`] says.
+    pub fn configure(&mut self, config: impl Into<DeviceConfig>) -> Result<(), DeviceError> {
+        let config = config.into();
+        self.0.iter_mut().try_for_each(|d| d.configure(config.clone()))
+    }
+
+    /// The devices.
+    pub fn into_vec(self) -> Vec<Device> {
+        self.0
+    }
+}
+
+impl From<Vec<Device>> for Devices {
+    fn from(devices: Vec<Device>) -> Self {
+        Devices(devices)
+    }
+}
+
+impl Deref for Devices {
+    type Target = [Device];
+    fn deref(&self) -> &[Device] {
+        &self.0
+    }
+}
+
+impl IntoIterator for Devices {
+    type Item = Device;
+    type IntoIter = vec::IntoIter<Device>;
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+/// Which of several equal devices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DeviceIndex {
+    /// This one.
+    Specified(usize),
+    /// The one the system prefers.
+    #[default]
+    Default,
+}
+
+impl DeviceIndex {
+    /// Device number `index`.
+    pub fn new(index: impl Into<usize>) -> Self {
+        DeviceIndex::Specified(index.into())
+    }
+}
+
+impl From<usize> for DeviceIndex {
+    fn from(index: usize) -> Self {
+        DeviceIndex::Specified(index)
+    }
+}
+
+impl From<u32> for DeviceIndex {
+    fn from(index: u32) -> Self {
+        DeviceIndex::Specified(index as usize)
+    }
+}
+
+impl From<u64> for DeviceIndex {
+    fn from(index: u64) -> Self {
+        DeviceIndex::Specified(index as usize)
+    }
+}
+
+impl From<i32> for DeviceIndex {
+    #[track_caller]
+    fn from(index: i32) -> Self {
+        DeviceIndex::Specified(usize::try_from(index).expect("a device index is not negative"))
+    }
+}
+
+impl From<i64> for DeviceIndex {
+    #[track_caller]
+    fn from(index: i64) -> Self {
+        DeviceIndex::Specified(usize::try_from(index).expect("a device index is not negative"))
+    }
+}
+
+/// A kind of graphics device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// Dedicated graphics card of this number.
+    DiscreteGpu(usize),
+    /// Graphics unit of this number that shares the processor's memory.
+    IntegratedGpu(usize),
+    /// Virtual graphics device of this number.
+    VirtualGpu(usize),
+    /// Software rendering.
+    Cpu,
+    /// The one the system prefers.
+    #[default]
+    DefaultDevice,
+    /// One that the application has set up and registered under this number.
+    Existing(u32),
+}

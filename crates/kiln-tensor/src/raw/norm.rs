@@ -1,0 +1,132 @@
+//! Normalisation: subtract the mean, divide by the standard deviation.
+use kiln_ir::Elementwise::{Add, Mul};
+use kiln_ir::{DType, Dims};
+
+use super::RawTensor;
+use crate::autodiff::{self, Keep};
+
+/// A normalised tensor and the statistics it was normalised with.
+#[derive(Clone, Debug)]
+pub struct Normalized {
+    /// `(x - mean) / sqrt(var + eps)`.
+    pub output: RawTensor,
+    /// Mean over the axes, which stay with size 1. Not tracked.
+    pub mean: RawTensor,
+    /// Biased variance over the axes. Not tracked.
+    pub var: RawTensor,
+}
+
+/// Centered values and the reciprocal of their deviation.
+fn center(x: &RawTensor, axes: &[usize], eps: f64) -> (RawTensor, RawTensor, RawTensor, RawTensor) {
+    let mean = x.mean(axes);
+    let centered = x.sub(&mean);
+    let var = centered.square().mean(axes);
+    let scale = var.with_constant(Add, eps).sqrt().recip();
+    (mean, var, centered, scale)
+}
+
+/// The statistics' dtype: half floats are too narrow for squares.
+fn wide(x: &RawTensor) -> RawTensor {
+    if matches!(x.dtype(), DType::F16 | DType::BF16) { x.cast(DType::F32) } else { x.clone() }
+}
+
+impl RawTensor {
+    /// `(x - mean) / sqrt(var + eps)` over axes, with the biased variance in two passes. Only `x` is kept for the gradient.
+    #[track_caller]
+    pub fn normalize(&self, axes: &[usize], eps: f64) -> Normalized {
+        let (mean, var, centered, scale) = center(&wide(&self.untracked()), axes, eps);
+        let y = centered.mul(&scale).cast(self.dtype());
+        let axes: smallvec::SmallVec<[usize; 4]> = axes.into();
+        let output = autodiff::custom(&[self], y, Keep::Inputs, move |call| {
+            let (_, _, centered, scale) = center(&wide(call.input(0)), &axes, eps);
+            let g = wide(call.dy);
+            let unit = centered.mul(&scale);
+            let along = g.mul(&unit).mean(&axes);
+            let dx = g.sub(&g.mean(&axes)).sub(&unit.mul(&along)).mul(&scale);
+            [Some(dx.cast(call.dy.dtype()))].into()
+        });
+        Normalized { output, mean, var }
+    }
+
+    /// Layer normalisation over the last axis with weight `gamma` and offset `beta`.
+    #[track_caller]
+    pub fn layer_norm(&self, gamma: &RawTensor, beta: Option<&RawTensor>, eps: f64) -> RawTensor {
+        let Some(&width) = self.dims().last() else {
+            panic!("layer_norm: needs an axis");
+        };
+        let fits = |p: &RawTensor| p.dims() == [width];
+        if !fits(gamma) || beta.is_some_and(|b| !fits(b)) {
+            panic!("layer_norm: input {:?}, gamma {:?}: gamma and beta need the last size", self.dims(), gamma.dims());
+        }
+        let y = self.normalize(&[self.rank() - 1], eps).output.mul(gamma);
+        match beta {
+            Some(b) => y.add(b),
+            None => y,
+        }
+    }
+
+    /// Division by the root of the mean square over the last axis, times `gamma`.
+    #[track_caller]
+    pub fn rms_norm(&self, gamma: &RawTensor, eps: f64) -> RawTensor {
+        let axis = self.rank() - 1;
+        let scale_of = move |x: &RawTensor| x.square().mean(&[axis]).with_constant(Add, eps).sqrt().recip();
+        let x = wide(&self.untracked());
+        let y = x.mul(&scale_of(&x)).cast(self.dtype());
+        let unit = autodiff::custom(&[self], y, Keep::Inputs, move |call| {
+            let x = wide(call.input(0));
+            let g = wide(call.dy);
+            let scale = scale_of(&x);
+            let unit = x.mul(&scale);
+            let dx = g.sub(&unit.mul(&g.mul(&unit).mean(&[axis]))).mul(&scale);
+            [Some(dx.cast(call.dy.dtype()))].into()
+        });
+        unit.mul(gamma)
+    }
+
+    /// Batch normalisation of `[n, c, spatial...]` with given statistics, all of sizes `[c]`.
+    #[track_caller]
+    pub fn batch_norm(&self, gamma: &RawTensor, beta: &RawTensor, mean: &RawTensor, var: &RawTensor, eps: f64) -> RawTensor {
+        let c = |p: &RawTensor| self.per_channel("batch_norm", p);
+        let scale = var.with_constant(Add, eps).sqrt().recip().mul(gamma);
+        self.sub(&c(mean)).mul(&c(&scale)).add(&c(beta))
+    }
+
+    /// Batch normalisation with the batch's own statistics: the output, and the mean and biased variance `[c]`.
+    #[track_caller]
+    pub fn batch_norm_train(&self, gamma: &RawTensor, beta: &RawTensor, eps: f64) -> Normalized {
+        let axes: smallvec::SmallVec<[usize; 8]> = (0..self.rank()).filter(|a| *a != 1).collect();
+        let n = self.normalize(&axes, eps);
+        let c = self.dims()[1];
+        let output = n.output.mul(&self.per_channel("batch_norm", gamma)).add(&self.per_channel("batch_norm", beta));
+        Normalized { output, mean: n.mean.reshape(&[c]), var: n.var.reshape(&[c]) }
+    }
+
+    /// A parameter `[c]` of axis 1, ready to broadcast.
+    #[track_caller]
+    fn per_channel(&self, op: &str, p: &RawTensor) -> RawTensor {
+        if self.rank() < 2 || p.dims() != [self.dims()[1]] {
+            panic!("{op}: input {:?}, parameter {:?}: it needs one element a channel", self.dims(), p.dims());
+        }
+        let mut dims = Dims::from_elem(1, self.rank());
+        dims[1] = self.dims()[1];
+        p.reshape(&dims)
+    }
+
+    /// Euclidean length over axes, scaled so that large elements don't overflow.
+    #[track_caller]
+    pub fn norm2(&self, axes: &[usize]) -> RawTensor {
+        let top = self.untracked().abs().max(axes);
+        let plain = top.with_constant(kiln_ir::Elementwise::Eq, 0.0).or(&top.is_inf());
+        let top = top.fill_constant(&plain, 1.0);
+        let length = self.div(&top).square().sum(axes);
+        // The slope of the root at 0 is infinite; the norm's is 0.
+        let zero = length.untracked().with_constant(kiln_ir::Elementwise::Eq, 0.0);
+        length.fill_constant(&zero, 1.0).sqrt().fill_constant(&zero, 0.0).mul(&top)
+    }
+
+    /// Product with a structural constant.
+    #[track_caller]
+    pub fn scale_by(&self, factor: f64) -> RawTensor {
+        self.with_constant(Mul, factor)
+    }
+}

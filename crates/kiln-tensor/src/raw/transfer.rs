@@ -1,0 +1,108 @@
+//! Elements in and out: from host bytes, to host bytes, to another device.
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+
+use kiln_ir::{DType, Dims, RuntimeError, dims};
+
+use super::RawTensor;
+use crate::autodiff::{self, Keep};
+use crate::trace::{self, Slot};
+use crate::{Device, ExecutionError};
+
+/// Why elements could not be read.
+pub type TensorError = RuntimeError;
+
+impl RawTensor {
+    /// A tensor of row-major, native-endian elements. Bools are bytes 0 and 1. A failed upload shows when the tensor is read.
+    #[track_caller]
+    pub fn from_bytes(device: &Device, dims: &[usize], dtype: DType, bytes: &[u8]) -> RawTensor {
+        if bytes.len() != dims::numel(dims) * dtype.size() {
+            panic!("from_bytes: {dtype}{dims:?} needs {} bytes, not {}", dims::numel(dims) * dtype.size(), bytes.len());
+        }
+        let value = device.state.runtime.upload(bytes);
+        let slot = Slot::settled(dims.into(), dtype, trace::current(device.state), value);
+        RawTensor { slot, context: device.context, tape: None }
+    }
+
+    /// A tensor from elements in memory.
+    #[track_caller]
+    pub fn from_slice<E: bytemuck::NoUninit>(device: &Device, dims: &[usize], dtype: DType, elements: &[E]) -> RawTensor {
+        Self::from_bytes(device, dims, dtype, bytemuck::cast_slice(elements))
+    }
+
+    /// The elements, row-major and native-endian. Runs what is pending.
+    ///
+    /// # Errors
+    /// What went wrong while the tensor was computed or copied.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, ExecutionError> {
+        let mut bytes = vec![0; self.slot.bytes()];
+        self.read_into(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// The elements into a slice of their size.
+    ///
+    /// # Errors
+    /// What went wrong while the tensor was computed or copied.
+    #[track_caller]
+    pub fn read_into(&self, out: &mut [u8]) -> Result<(), ExecutionError> {
+        if out.len() != self.slot.bytes() {
+            panic!("read_into: {self:?} has {} bytes, not {}", self.slot.bytes(), out.len());
+        }
+        let buffer = self.slot.wait()?;
+        self.slot.cell.device.runtime.download(&buffer, out)?;
+        Ok(())
+    }
+
+    /// Computes the tensor if it is pending; afterwards it is in memory.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn realize(&self) -> Result<(), ExecutionError> {
+        self.slot.wait()?;
+        Ok(())
+    }
+
+    /// Whether the elements are in memory already.
+    pub fn is_ready(&self) -> bool {
+        matches!(self.slot.value(), Some(Ok(_)))
+    }
+
+    /// The same elements on another device. The autodiff context stays this tensor's, and the gradient flows back.
+    pub fn to_device(&self, device: &Device) -> RawTensor {
+        if core::ptr::eq(device.state, self.slot.cell.device) {
+            return self.clone();
+        }
+        let target = device.clone().without_autodiff();
+        let moved = self.copy_to(&target);
+        let source = self.device().without_autodiff();
+        autodiff::custom(&[self], moved, Keep::Nothing, move |call| [Some(call.dy.copy_to(&source))].into())
+    }
+
+    fn copy_to(&self, device: &Device) -> RawTensor {
+        let value = self.slot.wait().and_then(|buffer| {
+            let mut bytes = vec![0; self.slot.bytes()];
+            self.slot.cell.device.runtime.download(&buffer, &mut bytes)?;
+            device.state.runtime.upload(&bytes)
+        });
+        let slot = Slot::settled(Dims::from_slice(self.dims()), self.dtype(), trace::current(device.state), value);
+        RawTensor { slot, context: self.context, tape: None }
+    }
+
+    /// The elements as `f64`, for messages and tests.
+    ///
+    /// # Errors
+    /// As for [`RawTensor::to_bytes`].
+    pub fn to_f64s(&self) -> Result<Vec<f64>, ExecutionError> {
+        let bytes = self.to_bytes()?;
+        Ok((0..self.numel()).map(|i| kiln_ir::interp::value::read(self.dtype(), &bytes, i).float()).collect())
+    }
+}
+
+/// Shows a tensor's type, not its elements.
+impl fmt::Display for RawTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{:?}", self.dtype(), self.dims())
+    }
+}

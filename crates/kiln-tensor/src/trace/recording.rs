@@ -1,0 +1,226 @@
+//! A recording: the nodes of a trace between two flushes.
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::{BuildHasherDefault, Hash, Hasher};
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use hashbrown::HashMap;
+use kiln_ir::{DType, NodeId, Op, OpInputs};
+
+use super::hash::Hash128;
+use super::slot::Slot;
+use crate::raw::RawTensor;
+
+/// A trace this long is flushed. Long enough for a training step of a deep model, short enough to bound memory and compile time.
+const MAX_NODES: u32 = 1 << 13;
+/// A trace that alone keeps this many bytes of inputs alive is flushed.
+const MAX_HELD: usize = 256 << 20;
+
+/// Recordings are numbered through the process; 0 is never used.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
+
+/// A scalar operand: a structural constant or a run-time argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScalarWord {
+    /// Enters the key.
+    Const(DType, u64),
+    /// Never enters the key.
+    Arg(DType, u64),
+    /// The start of a slice: an argument that a program may have built in until it is seen to vary.
+    Start(usize),
+}
+
+/// What a node is computed from.
+#[derive(Clone, Copy)]
+pub(crate) enum Operand<'a> {
+    /// A tensor.
+    Tensor(&'a RawTensor),
+    /// A scalar.
+    Scalar(ScalarWord),
+}
+
+/// A recorded node. Sizes are in the slot; a node without one is a scalar.
+pub(super) struct Recorded {
+    pub op: Op,
+    pub inputs: OpInputs,
+    pub dtype: DType,
+    pub slot: Option<Arc<Slot>>,
+}
+
+/// Hashes an address by one multiplication.
+#[derive(Default)]
+pub(super) struct AddressHasher(u64);
+
+impl Hasher for AddressHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for b in bytes {
+            self.0 = (self.0 ^ *b as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        }
+    }
+    fn write_usize(&mut self, i: usize) {
+        self.0 = (i as u64 >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+    }
+}
+
+/// Nodes in recorded order with what a flush needs to know of them.
+pub(crate) struct Recording {
+    /// Number of this recording, unique in the process.
+    pub number: u64,
+    pub(super) nodes: Vec<Recorded>,
+    /// Node indices of the inputs, in input order.
+    pub(super) inputs: Vec<u32>,
+    /// Run-time scalars.
+    pub(super) args: Vec<u64>,
+    /// Which args are slice starts, in order.
+    pub(super) starts: Vec<u32>,
+    pub(super) hash: Hash128,
+    /// Input nodes by the address of their slot, for slots that another trace has registered since.
+    by_slot: HashMap<usize, u32, BuildHasherDefault<AddressHasher>>,
+    /// Bytes of all inputs.
+    held: usize,
+    /// When to look next how many of them nobody else holds.
+    next_scan: usize,
+    full: bool,
+    /// Scratch of a flush: live nodes, donated inputs.
+    pub(super) live: Vec<u32>,
+    pub(super) donated: Vec<bool>,
+}
+
+impl Recording {
+    /// An empty recording with a number of its own.
+    pub fn new() -> Self {
+        Recording {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            args: Vec::new(),
+            starts: Vec::new(),
+            hash: Hash128::new(),
+            by_slot: HashMap::default(),
+            held: 0,
+            next_scan: MAX_HELD,
+            full: false,
+            live: Vec::new(),
+            donated: Vec::new(),
+        }
+    }
+
+    /// Empties it for reuse under a new number.
+    pub fn reset(&mut self) {
+        self.number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+        self.nodes.clear();
+        self.inputs.clear();
+        self.args.clear();
+        self.starts.clear();
+        self.hash = Hash128::new();
+        self.by_slot.clear();
+        self.held = 0;
+        self.next_scan = MAX_HELD;
+        self.full = false;
+        self.live.clear();
+        self.donated.clear();
+    }
+
+    /// Number of nodes.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
+    /// Whether a bound is reached and the trace should be flushed.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.full || self.nodes.len() >= MAX_NODES as usize
+    }
+
+    /// Whether anybody outside holds a result.
+    #[cfg(feature = "std")]
+    pub fn has_live(&self) -> bool {
+        self.nodes.iter().any(|n| !matches!(n.op, Op::Input(_)) && n.slot.as_ref().is_some_and(|s| Arc::strong_count(s) > 1))
+    }
+
+    /// The node of an operand whose slot is settled or pending here.
+    #[inline]
+    pub fn operand(&mut self, o: &Operand<'_>) -> NodeId {
+        match o {
+            Operand::Tensor(t) => match t.slot.node_in(self.number) {
+                Some(n) => NodeId(n),
+                None => self.input(&t.slot),
+            },
+            Operand::Scalar(s) => self.scalar(*s),
+        }
+    }
+
+    fn input(&mut self, slot: &Arc<Slot>) -> NodeId {
+        let id = self.len();
+        let known = *self.by_slot.entry(Arc::as_ptr(slot) as usize).or_insert(id);
+        slot.set_node(self.number, known);
+        if known != id {
+            return NodeId(known);
+        }
+        let op = Op::Input(self.inputs.len() as u32);
+        self.inputs.push(id);
+        self.hash.word(0x1_0000 | slot.dtype as u64);
+        self.hash.sizes(&slot.dims);
+        self.nodes.push(Recorded { op, inputs: OpInputs::new(), dtype: slot.dtype, slot: Some(slot.clone()) });
+        self.held += slot.bytes();
+        if self.held > self.next_scan {
+            self.scan_held();
+        }
+        NodeId(id)
+    }
+
+    /// Looks how many bytes only this recording keeps alive.
+    #[cold]
+    fn scan_held(&mut self) {
+        let alone = self.inputs.iter().filter_map(|i| self.nodes[*i as usize].slot.as_ref()).filter(|s| Arc::strong_count(s) == 1);
+        let bytes: usize = alone.map(|s| s.bytes()).sum();
+        self.full |= bytes > MAX_HELD;
+        self.next_scan = self.held + MAX_HELD;
+    }
+
+    #[inline]
+    fn scalar(&mut self, s: ScalarWord) -> NodeId {
+        let id = self.len();
+        let (op, dtype) = match s {
+            ScalarWord::Const(dtype, word) => {
+                self.hash.word(0x2_0000 | dtype as u64);
+                self.hash.word(word);
+                (Op::Const(word), dtype)
+            }
+            ScalarWord::Arg(dtype, word) => {
+                self.hash.word(0x3_0000 | dtype as u64);
+                self.args.push(word);
+                (Op::Arg(self.args.len() as u32 - 1), dtype)
+            }
+            ScalarWord::Start(start) => {
+                self.hash.word(0x4_0000);
+                self.starts.push(self.args.len() as u32);
+                self.args.push(start as u64);
+                (Op::Arg(self.args.len() as u32 - 1), DType::I64)
+            }
+        };
+        self.nodes.push(Recorded { op, inputs: OpInputs::new(), dtype, slot: None });
+        NodeId(id)
+    }
+
+    /// Appends a node.
+    #[inline]
+    pub fn push(&mut self, op: Op, inputs: OpInputs, slot: &Arc<Slot>, stated: bool) {
+        match op {
+            Op::Elementwise(e) => self.hash.word(0x5_0000 | e as u64),
+            ref other => other.hash(&mut self.hash),
+        }
+        for i in &inputs {
+            self.hash.word(i.0 as u64);
+        }
+        if stated {
+            self.hash.word(slot.dtype as u64);
+            self.hash.sizes(&slot.dims);
+        }
+        self.nodes.push(Recorded { op, inputs, dtype: slot.dtype, slot: Some(slot.clone()) });
+    }
+}
