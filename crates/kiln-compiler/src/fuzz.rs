@@ -28,7 +28,7 @@ impl Rng {
     }
 
     /// 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -38,12 +38,12 @@ impl Rng {
 
     /// A number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
+        (self.bits() % n.max(1) as u64) as usize
     }
 
     /// Uniform in a range.
     pub fn range(&mut self, lo: f64, hi: f64) -> f64 {
-        lo + (hi - lo) * ((self.next() >> 11) as f64 / (1u64 << 53) as f64)
+        lo + (hi - lo) * ((self.bits() >> 11) as f64 / (1u64 << 53) as f64)
     }
 
     /// True one time in `n`.
@@ -182,7 +182,7 @@ impl Maker {
                     let a = self.rng.below(rank - 1);
                     out[a] *= out[a + 1];
                     out.remove(a + 1);
-                } else if let Some(a) = (0..rank).find(|&a| dims[a] % 2 == 0 && dims[a] > 0) {
+                } else if let Some(a) = (0..rank).find(|&a| dims[a] > 0 && dims[a].is_multiple_of(2)) {
                     out[a] /= 2;
                     out.insert(a + 1, 2);
                 } else {
@@ -250,7 +250,7 @@ impl Maker {
                 }
             }
             25 => {
-                self.case.args.push(self.rng.next());
+                self.case.args.push(self.rng.bits());
                 let seed = self.case.graph.arg(DType::U64);
                 let kind = [RandomKind::Uniform, RandomKind::Normal][self.rng.below(2)];
                 let _ = self.case.graph.add_as(Op::Random(kind), &[seed], &dims, self.float);

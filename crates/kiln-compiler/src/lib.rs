@@ -20,6 +20,7 @@ pub mod print;
 pub mod relation;
 pub mod schedule;
 pub mod simplify;
+pub mod split;
 pub mod verify;
 
 use kiln_ir::{Graph, Limits, Program};
@@ -46,7 +47,10 @@ pub fn compile(graph: &Graph, limits: &Limits) -> Program {
 
 /// Compiles a graph. `KILN_LOG=schedule` prints the program.
 pub fn compile_with(graph: &Graph, limits: &Limits, options: &Options) -> Program {
-    let graph = simplify::simplify(graph);
+    let mut graph = simplify::simplify(graph);
+    if options.fuse {
+        graph = split::split_reductions(graph, limits);
+    }
     let mut lessons = schedule::Lessons::default();
     let lowered = loop {
         let schedule = schedule::schedule(&graph, limits, options, &lessons);

@@ -235,30 +235,53 @@ impl Scheduler<'_> {
         });
         // An epilogue works on values that are at hand; else the latest kernel sees the most operands.
         candidates.sort_unstable_by_key(|c| core::cmp::Reverse((matches!(self.groups.get(c.0).kind, Kind::Contract(_)), c.0)));
-        let Some(&(g, level)) = candidates.first() else {
-            self.group_of[n.index()] = Some(self.groups.create(Kind::Fused, n, numel, &deps));
-            return;
-        };
-        self.groups.join(g, n, &deps);
-        self.group_of[n.index()] = Some(g);
-        self.level[n.index()] = level;
-        for &(other, other_level) in &candidates[1..] {
-            self.try_merge(g, level, other, other_level);
+        // Kernels that hold several operands become one first: once the node has joined one of them, that one waits for the others.
+        let mut own = candidates.first().copied();
+        for &other in candidates.get(1..).unwrap_or(&[]) {
+            own = own.map(|own| self.try_merge(own, other));
+        }
+        let deps = self.deps(n);
+        match own.filter(|(g, _)| self.groups.may_join(*g, &deps)) {
+            Some((g, level)) => {
+                self.groups.join(g, n, &deps);
+                self.group_of[n.index()] = Some(g);
+                self.level[n.index()] = level;
+            }
+            None => self.group_of[n.index()] = Some(self.groups.create(Kind::Fused, n, numel, &deps)),
         }
     }
 
-    /// Merges two kernels that a node joined both.
-    fn try_merge(&mut self, a: u32, a_level: Level, b: u32, b_level: Level) {
+    /// Merges two kernels that both hold an operand of one node, if they loop over the same points (or one over the kept points of the other). `a` is the
+    /// node's kernel; the result is too.
+    fn try_merge(&mut self, (a, a_level): (u32, Level), (b, b_level): (u32, Level)) -> (u32, Level) {
         let (ga, gb) = (self.groups.get(a), self.groups.get(b));
-        // Pointwise work moves into an epilogue, reductions don't.
-        let fused = gb.kind == Kind::Fused && (ga.kind == Kind::Fused || gb.pattern.is_none());
-        let same = match (&ga.pattern, &gb.pattern) {
+        let contract = |k: Kind| matches!(k, Kind::Contract(_));
+        if contract(gb.kind) || ga.members.len() + gb.members.len() >= MAX_MEMBERS {
+            return (a, a_level);
+        }
+        let kept = |g: &crate::groups::Group| g.pattern.as_ref().map(Pattern::kept);
+        let same_points = match (&ga.pattern, &gb.pattern) {
             (Some(p), Some(q)) => p == q,
             (Some(_), None) | (None, Some(_)) | (None, None) => ga.full == gb.full,
         };
-        if fused && same && a_level == b_level && ga.full == gb.full && ga.members.len() + gb.members.len() < MAX_MEMBERS {
+        if a_level == b_level && same_points && ga.full == gb.full && (!contract(ga.kind) || gb.pattern.is_none()) {
             self.groups.merge(a, b);
+        } else if a_level == Level::Kept && gb.pattern.is_none() && kept(ga) == Some(gb.full) {
+            self.merge_as_kept(a, b);
+        } else if b_level == Level::Kept && ga.pattern.is_none() && !contract(ga.kind) && kept(gb) == Some(ga.full) && self.merge_as_kept(b, a) {
+            return (b, Level::Kept);
         }
+        (a, a_level)
+    }
+
+    /// Merges pointwise work over the kept points of a reducing kernel into it.
+    fn merge_as_kept(&mut self, reducing: u32, pointwise: u32) -> bool {
+        let members = self.groups.get(pointwise).members.clone();
+        let merged = self.groups.merge(reducing, pointwise);
+        if merged {
+            members.iter().for_each(|m| self.level[m.index()] = Level::Kept);
+        }
+        merged
     }
 
     fn place_reduction(&mut self, n: NodeId) {
@@ -415,7 +438,7 @@ impl Scheduler<'_> {
                     cost * outside.len() as u32 <= limit && (loads <= 1 || (loads == 2 && outside.len() == 1))
                 });
             if cheap {
-                self.store_reductions_under(n);
+                self.store_reductions_under(n, self.numel(n));
             } else {
                 self.stored[k] = true;
             }
@@ -446,9 +469,10 @@ impl Scheduler<'_> {
                 Op::Random(_) => cost += 8,
                 _ if self.stored[q.index()] => loads += big,
                 Op::Reduce { .. } if big == 0 => {}
+                // A small value is stored rather than computed again at every point.
+                op if is_pointwise(op) && self.is_small(q, result) => {}
                 op if is_pointwise(op) => {
                     let (c, l) = self.cost(q, result, depth + 1)?;
-                    // A small value is computed at every point again when it is broadcast.
                     cost += c;
                     loads += l;
                 }
@@ -458,15 +482,19 @@ impl Scheduler<'_> {
         Some((cost, loads))
     }
 
-    /// A value computed again elsewhere reads the reductions under it from memory.
-    fn store_reductions_under(&mut self, n: NodeId) {
+    fn is_small(&self, q: NodeId, result: usize) -> bool {
+        self.numel(q) * 8 <= result && self.group_of[q.index()].is_some()
+    }
+
+    /// A value computed again elsewhere reads the reductions and small values under it from memory.
+    fn store_reductions_under(&mut self, n: NodeId, result: usize) {
         for &i in &self.graph.node(n).inputs {
             let q = source(self.graph, i).0;
             if self.stored[q.index()] || self.uniform[q.index()] {
                 continue;
             }
-            if is_pointwise(&self.graph.node(q).op) {
-                self.store_reductions_under(q);
+            if is_pointwise(&self.graph.node(q).op) && !self.is_small(q, result) {
+                self.store_reductions_under(q, result);
             } else if self.group_of[q.index()].is_some() {
                 self.stored[q.index()] = true;
             }

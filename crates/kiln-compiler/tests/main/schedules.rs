@@ -283,17 +283,17 @@ fn padding_is_a_bounded_load_and_other_fills_select() {
     check(
         b,
         expect![[r#"
-        program: 1 kernels in 1 launches, 132 B moved, 42 flop, arena 0 B
-        [0] fused [3, 7] over []
-            v0 = in0:f32[4*i0+i1-2] if 0 <= i1-2 < 4 : f32
-            v1 = 1.0 : f32
-            v2 = inside if 0 <= i1-2 < 4 : bool
-            v3 = where v2 v0 v1 : f32
-            v4 = in0:f32[4*i0+i1-1] if 0 <= i1-1 < 4 : f32
-            v5 = add v4 v3 : f32
-            out0:f32[7*i0+i1] <- v5
-        out0: new, 84 B
-    "#]],
+            program: 1 kernels in 1 launches, 132 B moved, 42 flop, arena 0 B
+            [0] fused [3, 7] over []
+                v0 = in0:f32[4*i0+i1-1] if 0 <= i1-1 < 4 : f32
+                v1 = in0:f32[4*i0+i1-2] if 0 <= i1-2 < 4 : f32
+                v2 = 1.0 : f32
+                v3 = inside if 0 <= i1-2 < 4 : bool
+                v4 = where v3 v1 v2 : f32
+                v5 = add v0 v4 : f32
+                out0:f32[7*i0+i1] <- v5
+            out0: new, 84 B
+        "#]],
     );
 }
 
@@ -357,6 +357,66 @@ fn update_of_a_donated_tensor_writes_the_region_only() {
             v0 = in1:f32[i0] : f32
             out0:f32[i0+3*arg0] <- v0
         out0: over in0
+    "#]],
+    );
+}
+
+#[test]
+fn a_long_sum_is_taken_in_two_stages_with_its_operand_fused() {
+    let mut b = Build::default();
+    let x = b.input(&[1 << 10, 1 << 10]);
+    let y = b.ew(Elementwise::Mul, &[x, x]);
+    let s = b.0.add(Op::Reduce { op: ReduceOp::Sum, axes: 3 }, &[y]).unwrap();
+    b.output(s);
+    check(
+        b,
+        expect![[r#"
+            program: 2 kernels in 2 launches, 4.0 MiB moved, 2.1 M flop, arena 1.0 KiB
+            [0] fused [256] over [4096]
+                v0 = in0:f32[4096*i0+i1] : f32
+                v1 = mul v0 v0 : f32
+                v2 = reduce sum v1 : f32
+                b1@0:f32[i0] <- v2
+            [1] fused [] over [256]
+                v0 = b1@0:f32[i0] : f32
+                v1 = reduce sum v0 : f32
+                out0:f32[0] <- v1
+            out0: new, 4 B
+        "#]],
+    );
+}
+
+#[test]
+fn updates_of_a_reduced_gradient_stay_in_the_reducing_kernel() {
+    let mut b = Build::default();
+    let dy = b.input(&[64, 128]);
+    let (w, m) = (b.input(&[128]), b.input(&[128]));
+    let lr = b.0.arg(DType::F32);
+    let m1 = b.ew(Elementwise::Mul, &[m, lr]);
+    let dw = b.sum(dy, 0);
+    let dw = b.reshape(dw, &[128]);
+    let m1 = b.ew(Elementwise::Add, &[m1, dw]);
+    let w1 = b.ew(Elementwise::Sub, &[w, m1]);
+    b.output(w1);
+    b.output(m1);
+    b.0.donated = vec![false, true, true];
+    check(
+        b,
+        expect![[r#"
+        program: 1 kernels in 1 launches, 34.0 KiB moved, 32.8 k flop, arena 0 B
+        [0] fused [128] over [64]
+            v0 = in2:f32[i0] : f32
+            v1 = arg0 : f32
+            v2 = mul v0 v1 : f32
+            v3 = in0:f32[i0+128*i1] : f32
+            v4 = reduce sum v3 : f32
+            v5 = add v2 v4 : f32
+            v6 = in1:f32[i0] : f32
+            v7 = sub v6 v5 : f32
+            out1:f32[i0] <- v5
+            out0:f32[i0] <- v7
+        out0: over in1
+        out1: over in2
     "#]],
     );
 }
