@@ -1,3 +1,40 @@
 //! The kiln command.
 
-fn main() {}
+mod inspect;
+mod statistics;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: kiln COMMAND
+
+  inspect FILE [--stats]   list the tensors of a weight file (burnpack, safetensors): path, shape, dtype, bytes;
+                           with --stats also minimum, maximum, mean and standard deviation
+  help                     this text";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match arguments[..] {
+        ["inspect", file] => inspect::inspect(file, false),
+        ["inspect", file, "--stats"] | ["inspect", "--stats", file] => inspect::inspect(file, true),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(text) => {
+            print!("{text}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("kiln: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

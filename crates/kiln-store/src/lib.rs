@@ -1,1 +1,20 @@
-//! Kiln's records and weight files.
+//! Kiln's weight files: what is in them, under which names, and how they become a module's parameters.
+//!
+//! A stored tensor is a [`burn_pack::Tensor`]: name, dtype, shape and bytes that are read when asked for. [`PathFilter`] chooses tensors,
+//! [`KeyRemapper`] renames them, a [`ModuleAdapter`] changes them on the way.
+
+pub mod adapter;
+pub mod bridge;
+pub mod burn_pack;
+mod contents;
+mod filter;
+mod remap;
+#[cfg(feature = "safetensors")]
+pub mod safetensors;
+
+pub use adapter::{
+    BurnToPyTorchAdapter, ChainAdapter, FloatCastAdapter, HalfPrecisionAdapter, IdentityAdapter, ModuleAdapter, ModuleContext, PyTorchToBurnAdapter,
+};
+pub use contents::{Contents, ContentsError, Format};
+pub use filter::PathFilter;
+pub use remap::{KeyRemapper, map_indices_contiguous, map_indices_contiguous_except};

@@ -125,8 +125,13 @@ impl Index {
         Ok(())
     }
 
-    /// Checks every tensor's range against its shape, the data section of `available` bytes and its neighbour.
-    fn check_ranges(&self, available: u64) -> Result<(), PackErrorKind> {
+    /// Checks every tensor's range against its shape, the data section of `available` bytes and its neighbour. The tensors must be in the
+    /// order of their bytes.
+    ///
+    /// # Errors
+    ///
+    /// The first range that does not fit.
+    pub fn check_ranges(&self, available: u64) -> Result<(), PackErrorKind> {
         let mut before: Option<&Entry> = None;
         for entry in &self.tensors {
             let [start, end] = entry.data_offsets;

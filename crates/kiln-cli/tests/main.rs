@@ -1,0 +1,47 @@
+//! Tests of the command as a user runs it.
+
+use std::process::{Command, Output};
+
+fn kiln(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kiln")).args(arguments).output().expect("the command runs")
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("text")
+}
+
+const SAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../kiln-module/tests/data/burnpack");
+
+#[test]
+fn inspect_lists_tensors_scalars_and_metadata() {
+    let output = kiln(&["inspect", &format!("{SAMPLES}/module_full.bpk")]);
+    assert!(output.status.success());
+    let listing = text(output.stdout);
+    let lines: Vec<&str> = listing.lines().collect();
+    assert!(lines[0].ends_with("module_full.bpk: burnpack, 22 tensors, 137 elements, 539 B"), "{listing}");
+    assert_eq!(lines[1].split_whitespace().collect::<Vec<_>>(), ["path", "shape", "dtype", "bytes"]);
+    assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["conv.weight", "[3,", "2,", "3,", "3]", "f32", "216", "B"]);
+    assert_eq!(lines.len(), 24);
+    let listing = text(kiln(&["inspect", &format!("{SAMPLES}/sched_cosine.bpk")]).stdout);
+    assert!(listing.ends_with("sched_cosine.bpk: burnpack, 0 tensors, 0 elements, 0 B\n  0.current_iter = 4\n"), "{listing}");
+}
+
+#[test]
+fn inspect_gives_statistics_when_asked() {
+    let output = kiln(&["inspect", "--stats", &format!("{SAMPLES}/module_full.bpk")]);
+    let listing = text(output.stdout);
+    let mask = listing.lines().find(|line| line.trim_start().starts_with("mask")).expect("the sample has a mask");
+    assert!(mask.ends_with('0') && mask.contains("0.000000") && mask.contains("1.000000"), "{mask}");
+}
+
+#[test]
+fn mistakes_are_told_apart_by_the_exit_code() {
+    let output = kiln(&["inspect", "absent.bpk"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(output.stderr).starts_with("kiln: absent.bpk: "));
+    let output = kiln(&["inspect"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(output.stderr).starts_with("Usage: kiln COMMAND"));
+    let output = kiln(&["help"]);
+    assert!(output.status.success() && text(output.stdout).contains("inspect FILE"));
+}

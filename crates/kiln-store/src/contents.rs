@@ -1,0 +1,105 @@
+//! What is in a weight file of any supported format, told by its first bytes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use crate::burn_pack::{self, PackErrorKind, Reader, Scalar, Tensor};
+#[cfg(feature = "safetensors")]
+use crate::safetensors::{SafeTensorError, SafetensorsReader};
+
+/// The format of a weight file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Burnpack, version 1 (`.bpk`).
+    Burnpack,
+    /// Safetensors (`.safetensors`).
+    #[cfg(feature = "safetensors")]
+    Safetensors,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Burnpack => "burnpack",
+            #[cfg(feature = "safetensors")]
+            Self::Safetensors => "safetensors",
+        })
+    }
+}
+
+/// What is in a weight file. Tensors are read when their bytes are asked for.
+#[derive(Debug, Clone)]
+pub struct Contents {
+    /// The format of the file.
+    pub format: Format,
+    /// The tensors in the order of their bytes.
+    pub tensors: Vec<Tensor>,
+    /// Text by key.
+    pub metadata: BTreeMap<String, String>,
+    /// Numbers by key.
+    pub scalars: BTreeMap<String, Scalar>,
+}
+
+/// A weight file could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContentsError {
+    /// The file cannot be read, or is no good burnpack file.
+    Burnpack(burn_pack::Error),
+    /// The file is no good safetensors file.
+    #[cfg(feature = "safetensors")]
+    Safetensors(SafeTensorError),
+    /// The file's first bytes are those of no supported format.
+    UnknownFormat {
+        /// The file.
+        file: String,
+        /// Its first bytes.
+        start: Vec<u8>,
+    },
+}
+
+impl fmt::Display for ContentsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Burnpack(error) => write!(f, "{error}"),
+            #[cfg(feature = "safetensors")]
+            Self::Safetensors(error) => write!(f, "{error}"),
+            Self::UnknownFormat { file, start } => write!(f, "{file}: is of no supported format; it starts with the bytes {start:02x?}"),
+        }
+    }
+}
+
+impl std::error::Error for ContentsError {}
+
+impl Contents {
+    /// Reads which tensors the file at `path` holds.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, is of no supported format, or is malformed.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ContentsError> {
+        let path = path.as_ref();
+        let file = path.display().to_string();
+        let io = |error: std::io::Error| ContentsError::Burnpack(PackErrorKind::Io(error.to_string()).in_file(&file));
+        if !std::fs::metadata(path).map_err(io)?.is_file() {
+            return Err(io(std::io::Error::other("is not a file")));
+        }
+        let mut start = Vec::new();
+        File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).map_err(io)?;
+        if start.starts_with(&burn_pack::MAGIC_NUMBER.to_le_bytes()) {
+            let reader = Reader::open_exact(path).map_err(ContentsError::Burnpack)?;
+            let index = reader.index().clone();
+            return Ok(Self { format: Format::Burnpack, tensors: reader.tensors(), metadata: index.metadata, scalars: index.scalars });
+        }
+        // A header of less than 2^32 bytes, and its first character.
+        #[cfg(feature = "safetensors")]
+        if matches!(start[..], [_, _, _, _, 0, 0, 0, 0, b'{', ..]) {
+            let reader = SafetensorsReader::open(path).map_err(ContentsError::Safetensors)?;
+            let (tensors, metadata) = (reader.tensors(), reader.index().metadata.clone());
+            return Ok(Self { format: Format::Safetensors, tensors, metadata, scalars: BTreeMap::new() });
+        }
+        Err(ContentsError::UnknownFormat { file, start })
+    }
+}
