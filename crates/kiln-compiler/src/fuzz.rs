@@ -3,7 +3,7 @@ use alloc::vec::Vec;
 
 use kiln_ir::dims::numel;
 use kiln_ir::interp::Tensor;
-use kiln_ir::op::{OpInputs, SliceAxis, WindowAxis, word_from_f64, word_from_int};
+use kiln_ir::op::{AttentionAttrs, ConvAttrs, OpInputs, PoolAttrs, SliceAxis, WindowAxis, word_from_f64, word_from_int};
 use kiln_ir::table::Accepts;
 use kiln_ir::{Class, DType, Dims, Elementwise, Graph, NodeId, Op, RandomKind, ReduceOp, ScanOp, ScatterOp};
 use smallvec::SmallVec;
@@ -166,7 +166,7 @@ impl Maker {
         let x = self.pick();
         let dims = self.dims(x);
         let rank = dims.len();
-        match self.rng.below(26) {
+        match self.rng.below(30) {
             0..8 => self.elementwise(x),
             8 | 9 => self.reduce(x),
             10 if rank > 0 => {
@@ -249,6 +249,9 @@ impl Maker {
                     let _ = self.case.graph.get(s, 1);
                 }
             }
+            26 if rank > 0 => self.conv(),
+            27 if rank > 0 => self.pool(),
+            28 if rank > 0 => self.attention(),
             25 => {
                 self.case.args.push(self.rng.bits());
                 let seed = self.case.graph.arg(DType::U64);
@@ -450,6 +453,109 @@ impl Maker {
         let sum = g.add(Op::Reduce { op: ReduceOp::Sum, axes }, &[e]).expect("sums exist");
         let sum = g.add_as(Op::Expand, &[sum], &dims, self.float).expect("broadcast back");
         ew(g, Elementwise::Div, &[e, sum]);
+    }
+
+    /// An input of small numbers, or a recent node of this shape if there is one.
+    fn operand(&mut self, dims: &[usize]) -> NodeId {
+        let like = self.case.graph.nodes.iter().rposition(|n| n.dims[..] == *dims && n.dtype == self.float && !n.op.is_view());
+        match like {
+            Some(k) if self.rng.one_in(2) => NodeId(k as u32),
+            _ => {
+                let x = self.input_of(dims);
+                self.cast(x, self.float)
+            }
+        }
+    }
+
+    fn conv(&mut self) {
+        let spatial = 1 + self.rng.below(2);
+        let groups = 1 + self.rng.below(2);
+        let (n, c, o) = (1 + self.rng.below(2), groups * (1 + self.rng.below(2)), groups * (1 + self.rng.below(2)));
+        let (mut x, mut w) = (alloc::vec![n, c], alloc::vec![o, c / groups]);
+        let mut attrs = ConvAttrs { stride: SmallVec::new(), dilation: SmallVec::new(), padding: SmallVec::new(), groups };
+        for _ in 0..spatial {
+            x.push(4 + self.rng.below(3));
+            w.push(1 + self.rng.below(3));
+            attrs.stride.push(1 + self.rng.below(2));
+            attrs.dilation.push(1 + self.rng.below(2));
+            attrs.padding.push((self.rng.below(3), self.rng.below(2)));
+        }
+        let (x, w) = (self.operand(&x), self.operand(&w));
+        let Ok(y) = self.case.graph.add(Op::Conv(attrs.clone()), &[x, w]) else { return };
+        // The epilogue, and one of the gradients.
+        let y = self.case.graph.add(Op::Elementwise(Elementwise::Tanh), &[y]).expect("floats");
+        let (xd, wd) = (self.dims(x), self.dims(w));
+        if self.rng.one_in(2) {
+            let _ = self.case.graph.add_as(Op::ConvInputGrad(attrs), &[y, w], &xd, self.float);
+        } else {
+            let _ = self.case.graph.add_as(Op::ConvWeightGrad(attrs), &[x, y], &wd, self.float);
+        }
+    }
+
+    fn pool(&mut self) {
+        let spatial = 1 + self.rng.below(2);
+        let mut x = alloc::vec![1 + self.rng.below(2), 1 + self.rng.below(3)];
+        let mut p = PoolAttrs {
+            kernel: SmallVec::new(),
+            stride: SmallVec::new(),
+            dilation: SmallVec::new(),
+            padding: SmallVec::new(),
+            count_include_pad: self.rng.one_in(2),
+            ceil_mode: self.rng.one_in(2),
+        };
+        for _ in 0..spatial {
+            x.push(4 + self.rng.below(4));
+            p.kernel.push(2 + self.rng.below(2));
+            p.stride.push(1 + self.rng.below(3));
+            p.dilation.push(1);
+            p.padding.push((self.rng.below(2), self.rng.below(2)));
+        }
+        let x = self.operand(&x);
+        let dims = self.dims(x);
+        if self.rng.one_in(2) {
+            let Ok(y) = self.case.graph.add(Op::MaxPool(p.clone()), &[x]) else { return };
+            let indices = self.case.graph.get(y, 1).expect("max pools give indices");
+            let y = self.case.graph.add(Op::Elementwise(Elementwise::Neg), &[y]).expect("floats");
+            let _ = self.case.graph.add_as(Op::MaxPoolGrad(p), &[y, indices], &dims, self.float);
+        } else {
+            let Ok(y) = self.case.graph.add(Op::AvgPool(p.clone()), &[x]) else { return };
+            let _ = self.case.graph.add_as(Op::AvgPoolGrad(p), &[y], &dims, self.float);
+        }
+    }
+
+    fn attention(&mut self) {
+        let (b, g, t, d) = (1 + self.rng.below(2), 1 + self.rng.below(2), 1 + self.rng.below(4), 1 + self.rng.below(4));
+        let (h, s, e) = (g * (1 + self.rng.below(2)), t + self.rng.below(3), 1 + self.rng.below(4));
+        // Heads are views of a projection, as in models.
+        let q = self.operand(&[b, t, h * d]);
+        let q = self.push(Op::Reshape, &[q], &[b, t, h, d]);
+        let q = self.case.graph.add(Op::Permute([0, 2, 1, 3][..].into()), &[q]).expect("four axes");
+        let (k, v) = (self.operand(&[b, g, s, d]), self.operand(&[b, g, s, e]));
+        let attrs = AttentionAttrs {
+            scale: self.rng.range(0.3, 0.9).to_bits(),
+            softcap: if self.rng.one_in(3) { 3f64.to_bits() } else { 0 },
+            causal: self.rng.one_in(2),
+            has_mask: self.rng.one_in(3),
+            has_bias: self.rng.one_in(3),
+        };
+        let mut extra = Vec::new();
+        if attrs.has_mask {
+            let m = self.input_of(&[t, s]);
+            extra.push(self.cast(m, DType::Bool));
+        }
+        if attrs.has_bias {
+            extra.push(self.operand(&[h, t, s]));
+        }
+        let inputs: Vec<NodeId> = [q, k, v].into_iter().chain(extra.iter().copied()).collect();
+        let Ok(y) = self.case.graph.add(Op::Attention(attrs), &inputs) else { return };
+        let lse = self.case.graph.get(y, 1).expect("attention gives the log of sums");
+        let dy = self.case.graph.add(Op::Elementwise(Elementwise::Neg), &[y]).expect("floats");
+        let inputs: Vec<NodeId> = [q, k, v, y, lse, dy].into_iter().chain(extra).collect();
+        if let Ok(dq) = self.case.graph.add(Op::AttentionGrad(attrs), &inputs) {
+            for i in 1..3 {
+                let _ = self.case.graph.get(dq, i);
+            }
+        }
     }
 
     fn choose_outputs(&mut self) {
