@@ -6,4 +6,5 @@
 //!
 //! Start reading at [`dataset`], then [`dataloader`].
 
+pub mod dataloader;
 pub mod dataset;

@@ -1,6 +1,7 @@
 //! Tests of datasets and data loaders through their public interface.
 
 mod in_memory;
+mod loaders;
 mod mnist;
 mod transforms;
 
