@@ -11,12 +11,12 @@ mod lane;
 mod lane_neon;
 #[cfg(target_arch = "x86_64")]
 mod lane_x86;
-mod micro;
-mod operand;
-mod pack;
+pub(crate) mod micro;
+pub(crate) mod operand;
+pub(crate) mod pack;
 mod parallel;
 mod plan;
-mod scratch;
+pub(crate) mod scratch;
 mod sink;
 mod skinny;
 

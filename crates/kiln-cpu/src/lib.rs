@@ -4,8 +4,13 @@
 extern crate alloc;
 
 pub mod contract;
+mod kernels;
+mod launch;
 pub mod math;
 pub mod memory;
 pub mod pool;
+pub mod runtime;
 pub mod simd;
 pub mod tile;
+
+pub use runtime::CpuRuntime;

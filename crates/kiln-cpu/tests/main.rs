@@ -1,5 +1,7 @@
 //! Integration tests of the CPU runtime.
 mod contract;
+mod kernels;
 mod math;
 mod memory;
+mod oracle;
 mod pool;

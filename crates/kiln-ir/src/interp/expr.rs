@@ -3,7 +3,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::elementwise::{Reduction, apply};
-use super::memory::Memory;
+use super::memory::Elements;
 use super::value::{Scalar, cast};
 use super::{random, structural::flat};
 use crate::dims::for_each_index;
@@ -78,7 +78,7 @@ fn value(
 }
 
 /// Runs a fused kernel point by point, in row-major order of the kept dimensions.
-pub(super) fn fused(kernel: &Fused, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+pub(super) fn fused(kernel: &Fused, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     let expr = &kernel.expr;
     let phases = expr.phases();
     let last = phases.iter().copied().max().unwrap_or(0);
@@ -93,10 +93,10 @@ pub(super) fn fused(kernel: &Fused, memory: &mut Memory<'_>, args: &[u64]) -> Re
 }
 
 /// One kept point of a fused kernel.
-fn row(expr: &Expr, phases: &[u32], last: u32, kept: &[usize], reduced: &[usize], memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+fn row(expr: &Expr, phases: &[u32], last: u32, kept: &[usize], reduced: &[usize], memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     let mut finished: Vec<Option<Scalar>> = alloc::vec![None; expr.values.len()];
     // The values known before phase `p`'s reductions are finished; others hold a zero that nobody uses.
-    let evaluate = |at: &[usize], phase: u32, finished: &[Option<Scalar>], memory: &Memory<'_>| -> Result<Vec<Scalar>, String> {
+    let evaluate = |at: &[usize], phase: u32, finished: &[Option<Scalar>], memory: &dyn Elements| -> Result<Vec<Scalar>, String> {
         let point = Point { at, args, acc: None };
         let mut values = Vec::with_capacity(expr.values.len());
         for (k, v) in expr.values.iter().enumerate() {
@@ -161,7 +161,7 @@ fn row(expr: &Expr, phases: &[u32], last: u32, kept: &[usize], reduced: &[usize]
 }
 
 /// Writes the stores of one kind: those of values that vary over reduced dimensions, or the others.
-fn store(expr: &Expr, at: &[usize], values: &[Scalar], full: bool, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+fn store(expr: &Expr, at: &[usize], values: &[Scalar], full: bool, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     for s in expr.stores.iter().filter(|s| (expr.value(s.value).level == Level::Full) == full) {
         memory.store(s.buf, s.index.at(at, args), values[s.value.index()])?;
     }
@@ -173,7 +173,7 @@ pub(super) fn epilogue(
     expr: &Expr,
     dims: &[usize],
     acc: &mut dyn FnMut(usize) -> Scalar,
-    memory: &mut Memory<'_>,
+    memory: &mut dyn Elements,
     args: &[u64],
 ) -> Result<(), String> {
     let mut error = Ok(());
@@ -191,7 +191,7 @@ pub(super) fn epilogue(
 }
 
 /// The last value of a prologue at one point.
-pub(super) fn prologue(expr: &Expr, at: &[usize], memory: &Memory<'_>, args: &[u64], dtype: DType) -> Result<Scalar, String> {
+pub(super) fn prologue(expr: &Expr, at: &[usize], memory: &dyn Elements, args: &[u64], dtype: DType) -> Result<Scalar, String> {
     let values = run_expr(expr, &Point { at, args, acc: None }, &mut |l, i| memory.load(l.buf, i))?;
     Ok(values.last().copied().unwrap_or(Scalar::zero(dtype)))
 }

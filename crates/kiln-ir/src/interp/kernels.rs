@@ -3,7 +3,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::elementwise::scatter_step;
-use super::memory::Memory;
+use super::memory::{Elements, dtype, put, strided, tensor};
 use super::structural::{checked_index, flat};
 use super::value::Tensor;
 use super::{attention, contract, expr, pool, structural};
@@ -15,8 +15,11 @@ use crate::kernel::{
 use crate::op::WindowAxis;
 use crate::{Affine, DType, Dims, Kernel};
 
-/// Runs one kernel.
-pub(super) fn run_kernel(kernel: &Kernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+/// Runs one kernel over the buffers of a program.
+///
+/// # Errors
+/// A kernel that breaks the contract, an index out of range, a host function's error.
+pub fn run_kernel(kernel: &Kernel, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     match kernel {
         Kernel::Fused(k) => expr::fused(k, memory, args),
         Kernel::Dot(k) => dot(k, memory, args),
@@ -27,26 +30,26 @@ pub(super) fn run_kernel(kernel: &Kernel, memory: &mut Memory<'_>, args: &[u64])
         Kernel::Gather(k) => gather(k, memory, args),
         Kernel::Scatter(k) => scatter(k, memory, args),
         Kernel::Scan(k) => {
-            let x = memory.tensor(k.x, &k.dims)?;
-            memory.put(k.out, &structural::scan(&x, k.op, k.dims))
+            let x = tensor(memory, k.x, &k.dims)?;
+            put(memory, k.out, &structural::scan(&x, k.op, k.dims))
         }
         Kernel::Sort(k) => sort(k, memory),
         Kernel::Host(k) => host(k, memory),
         Kernel::Copy { from, to } => {
-            let x = memory.tensor(*from, &[memory.len(*to)])?;
-            memory.put(*to, &x)
+            let x = tensor(memory, *from, &[memory.program().buf(*to).len])?;
+            put(memory, *to, &x)
         }
     }
 }
 
 /// A tensor read through an affine index over its own dims.
-fn affine(memory: &Memory<'_>, buf: crate::BufId, index: &Affine, dims: &[usize], args: &[u64]) -> Result<Tensor, String> {
+fn affine(memory: &dyn Elements, buf: crate::BufId, index: &Affine, dims: &[usize], args: &[u64]) -> Result<Tensor, String> {
     let mut places = Vec::with_capacity(numel(dims));
     for_each_index(dims, |i| places.push(index.at(i, args)));
-    memory.strided(buf, dims, |n| places[n])
+    strided(memory, buf, dims, |n| places[n])
 }
 
-fn operand(o: &DotOperand, dims: &[usize], dtype: DType, memory: &Memory<'_>, args: &[u64]) -> Result<Tensor, String> {
+fn operand(o: &DotOperand, dims: &[usize], dtype: DType, memory: &dyn Elements, args: &[u64]) -> Result<Tensor, String> {
     let Some(prologue) = &o.prologue else {
         return affine(memory, o.buf, &o.index, dims, args);
     };
@@ -65,7 +68,7 @@ fn operand(o: &DotOperand, dims: &[usize], dtype: DType, memory: &Memory<'_>, ar
     error.map(|()| t)
 }
 
-fn dot(k: &DotKernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+fn dot(k: &DotKernel, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     let space = |a: usize, b: usize| -> Dims { k.batch.iter().copied().chain([a, b]).collect() };
     let x = operand(&k.lhs, &space(k.m, k.k), k.dtype, memory, args)?;
     let y = operand(&k.rhs, &space(k.k, k.n), k.dtype, memory, args)?;
@@ -74,16 +77,16 @@ fn dot(k: &DotKernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), Strin
     expr::epilogue(&k.epilogue, &dims, &mut |i| acc.get(i), memory, args)
 }
 
-fn conv(k: &ConvKernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+fn conv(k: &ConvKernel, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     let (acc, dims) = match k.mode {
-        ConvMode::Forward => (contract::conv(&memory.tensor(k.a, &k.x)?, &memory.tensor(k.b, &k.w)?, &k.attrs, &k.y), &k.y),
-        ConvMode::InputGrad => (contract::conv_input_grad(&memory.tensor(k.a, &k.y)?, &memory.tensor(k.b, &k.w)?, &k.attrs, &k.x), &k.x),
-        ConvMode::WeightGrad => (contract::conv_weight_grad(&memory.tensor(k.a, &k.x)?, &memory.tensor(k.b, &k.y)?, &k.attrs, &k.w), &k.w),
+        ConvMode::Forward => (contract::conv(&tensor(memory, k.a, &k.x)?, &tensor(memory, k.b, &k.w)?, &k.attrs, &k.y), &k.y),
+        ConvMode::InputGrad => (contract::conv_input_grad(&tensor(memory, k.a, &k.y)?, &tensor(memory, k.b, &k.w)?, &k.attrs, &k.x), &k.x),
+        ConvMode::WeightGrad => (contract::conv_weight_grad(&tensor(memory, k.a, &k.x)?, &tensor(memory, k.b, &k.y)?, &k.attrs, &k.w), &k.w),
     };
     expr::epilogue(&k.epilogue, dims, &mut |i| acc.get(i), memory, args)
 }
 
-fn attention(k: &AttentionKernel, memory: &mut Memory<'_>, args: &[u64], grad: bool) -> Result<(), String> {
+fn attention(k: &AttentionKernel, memory: &mut dyn Elements, args: &[u64], grad: bool) -> Result<(), String> {
     let [batch, heads, groups] = k.heads;
     let ([queries, keys], [width, value_width]) = (k.length, k.width);
     let q = [batch, heads, queries, width];
@@ -124,41 +127,41 @@ fn attention(k: &AttentionKernel, memory: &mut Memory<'_>, args: &[u64], grad: b
     Ok(())
 }
 
-fn pool_kernel(k: &PoolKernel, memory: &mut Memory<'_>) -> Result<(), String> {
+fn pool_kernel(k: &PoolKernel, memory: &mut dyn Elements) -> Result<(), String> {
     match k.kind {
         PoolKind::Max => {
-            let (values, indices) = pool::max_pool(&memory.tensor(k.input, &k.x)?, &k.attrs, &k.y);
+            let (values, indices) = pool::max_pool(&tensor(memory, k.input, &k.x)?, &k.attrs, &k.y);
             if let Some(buf) = k.indices {
-                memory.put(buf, &indices)?;
+                put(memory, buf, &indices)?;
             }
-            memory.put(k.output, &values)
+            put(memory, k.output, &values)
         }
         PoolKind::Avg => {
-            let y = pool::avg_pool(&memory.tensor(k.input, &k.x)?, &k.attrs, &k.y);
-            memory.put(k.output, &y)
+            let y = pool::avg_pool(&tensor(memory, k.input, &k.x)?, &k.attrs, &k.y);
+            put(memory, k.output, &y)
         }
         PoolKind::MaxGrad => {
             let indices = k.indices.ok_or("the gradient of a maximum pool has no indices")?;
-            let dx = pool::max_pool_grad(&memory.tensor(k.input, &k.y)?, &memory.tensor(indices, &k.y)?, &k.x)?;
-            memory.put(k.output, &dx)
+            let dx = pool::max_pool_grad(&tensor(memory, k.input, &k.y)?, &tensor(memory, indices, &k.y)?, &k.x)?;
+            put(memory, k.output, &dx)
         }
         PoolKind::AvgGrad => {
-            let dx = pool::avg_pool_grad(&memory.tensor(k.input, &k.y)?, &k.attrs, &k.x);
-            memory.put(k.output, &dx)
+            let dx = pool::avg_pool_grad(&tensor(memory, k.input, &k.y)?, &k.attrs, &k.x);
+            put(memory, k.output, &dx)
         }
         PoolKind::Fold => {
             let axes: Vec<WindowAxis> = (k.axes.iter().enumerate())
                 .map(|(s, &axis)| WindowAxis { axis, size: k.attrs.kernel[s], stride: k.attrs.stride[s], dilation: k.attrs.dilation[s] })
                 .collect();
-            let x = structural::fold(&memory.tensor(k.input, &k.y)?, &axes, &k.x);
-            memory.put(k.output, &x)
+            let x = structural::fold(&tensor(memory, k.input, &k.y)?, &axes, &k.x);
+            put(memory, k.output, &x)
         }
     }
 }
 
-fn gather(k: &GatherKernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+fn gather(k: &GatherKernel, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     let mut error = Ok(());
-    let mut out = Tensor::zeros(memory.dtype(k.out), &k.dims);
+    let mut out = Tensor::zeros(dtype(memory, k.out), &k.dims);
     let mut n = 0;
     for_each_index(&k.dims, |i| {
         if error.is_ok() {
@@ -174,12 +177,12 @@ fn gather(k: &GatherKernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(),
         n += 1;
     });
     error?;
-    memory.put(k.out, &out)
+    put(memory, k.out, &out)
 }
 
-fn scatter(k: &ScatterKernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(), String> {
+fn scatter(k: &ScatterKernel, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
     let mut out = match k.base {
-        Some(base) => memory.tensor(base, &k.out_dims)?,
+        Some(base) => tensor(memory, base, &k.out_dims)?,
         None => Tensor::zeros(k.dtype, &k.out_dims),
     };
     let mut error = Ok(());
@@ -197,28 +200,28 @@ fn scatter(k: &ScatterKernel, memory: &mut Memory<'_>, args: &[u64]) -> Result<(
         }
     });
     error?;
-    memory.put(k.out, &out)
+    put(memory, k.out, &out)
 }
 
-fn sort(k: &SortKernel, memory: &mut Memory<'_>) -> Result<(), String> {
-    let (values, indices) = structural::sort(&memory.tensor(k.x, &k.dims)?, k.dims, k.descending);
+fn sort(k: &SortKernel, memory: &mut dyn Elements) -> Result<(), String> {
+    let (values, indices) = structural::sort(&tensor(memory, k.x, &k.dims)?, k.dims, k.descending);
     if let Some(buf) = k.values {
-        memory.put(buf, &values)?;
+        put(memory, buf, &values)?;
     }
-    k.indices.map_or(Ok(()), |buf| memory.put(buf, &indices))
+    k.indices.map_or(Ok(()), |buf| put(memory, buf, &indices))
 }
 
-fn host(k: &HostKernel, memory: &mut Memory<'_>) -> Result<(), String> {
+fn host(k: &HostKernel, memory: &mut dyn Elements) -> Result<(), String> {
     let mut tensors = Vec::new();
     for (buf, dims) in &k.inputs {
-        tensors.push(memory.tensor(*buf, dims)?);
+        tensors.push(tensor(memory, *buf, dims)?);
     }
     let types: Vec<(&[usize], DType)> = tensors.iter().map(|t| (&t.dims[..], t.dtype)).collect();
     let shapes = (k.op.infer)(&k.op.attrs, &types)?;
     let bytes: Vec<Vec<u8>> = tensors.iter().map(Tensor::to_bytes).collect();
     let results = super::host_call(&k.op, &types, &bytes.iter().map(|b| &b[..]).collect::<Vec<_>>(), &shapes)?;
     for (buf, t) in k.outputs.iter().zip(&results) {
-        memory.put(*buf, t)?;
+        put(memory, *buf, t)?;
     }
     Ok(())
 }

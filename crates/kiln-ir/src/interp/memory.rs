@@ -10,6 +10,52 @@ use crate::{BufId, DType, Kernel, Launch, OutputSpec, Place, Program, Store};
 /// What fresh memory holds: bytes that no correct program ever reads.
 const FRESH: u8 = 0xa5;
 
+/// The buffers of a program's run, element by element.
+pub trait Elements {
+    /// The program.
+    fn program(&self) -> &Program;
+
+    /// Reads element `i` of a buffer.
+    ///
+    /// # Errors
+    /// An element outside the buffer, or a buffer without a place.
+    fn load(&self, buf: BufId, i: isize) -> Result<Scalar, String>;
+
+    /// Writes element `i` of a buffer.
+    ///
+    /// # Errors
+    /// As for [`Elements::load`].
+    fn store(&mut self, buf: BufId, i: isize, v: Scalar) -> Result<(), String>;
+}
+
+/// The element type of a buffer.
+pub(super) fn dtype(memory: &dyn Elements, buf: BufId) -> DType {
+    memory.program().buf(buf).dtype
+}
+
+/// A whole buffer as a tensor of `dims`.
+pub(super) fn tensor(memory: &dyn Elements, buf: BufId, dims: &[usize]) -> Result<Tensor, String> {
+    strided(memory, buf, dims, |i| i as isize)
+}
+
+/// A tensor of `dims` whose element `n` in row-major order is element `f(n)` of a buffer.
+pub(super) fn strided(memory: &dyn Elements, buf: BufId, dims: &[usize], mut f: impl FnMut(usize) -> isize) -> Result<Tensor, String> {
+    let mut t = Tensor::zeros(dtype(memory, buf), dims);
+    for n in 0..t.len() {
+        t.set(n, memory.load(buf, f(n))?);
+    }
+    Ok(t)
+}
+
+/// Writes a whole tensor to a buffer.
+pub(super) fn put(memory: &mut dyn Elements, buf: BufId, t: &Tensor) -> Result<(), String> {
+    let spec = memory.program().buf(buf);
+    if spec.len != t.len() || spec.dtype != t.dtype {
+        return Err(format!("buffer {} is {spec:?}, the result {}{:?}", buf.0, t.dtype, t.dims));
+    }
+    (0..t.len()).try_for_each(|n| memory.store(buf, n as isize, t.get(n)))
+}
+
 /// The memory of one run.
 pub(super) struct Memory<'a> {
     program: &'a Program,
@@ -79,49 +125,8 @@ impl<'a> Memory<'a> {
         Ok((spec.dtype, region, start, end))
     }
 
-    /// Reads an element.
-    pub(super) fn load(&self, buf: BufId, i: isize) -> Result<Scalar, String> {
-        let (dtype, region, start, end) = self.spec(buf, i)?;
-        Ok(read(dtype, &self.regions[region][start..end], i as usize))
-    }
-
-    /// Writes an element.
-    pub(super) fn store(&mut self, buf: BufId, i: isize, v: Scalar) -> Result<(), String> {
-        let (dtype, region, start, end) = self.spec(buf, i)?;
-        write(dtype, &mut self.regions[region][start..end], i as usize, v);
-        Ok(())
-    }
-
-    /// The element type of a buffer.
-    pub(super) fn dtype(&self, buf: BufId) -> DType {
+    fn dtype(&self, buf: BufId) -> DType {
         self.program.buf(buf).dtype
-    }
-
-    /// The number of elements of a buffer.
-    pub(super) fn len(&self, buf: BufId) -> usize {
-        self.program.buf(buf).len
-    }
-
-    /// A whole buffer as a tensor of `dims`.
-    pub(super) fn tensor(&self, buf: BufId, dims: &[usize]) -> Result<Tensor, String> {
-        self.strided(buf, dims, |i| i as isize)
-    }
-
-    /// A tensor of `dims` whose element `n` in row-major order is element `f(n)` of a buffer.
-    pub(super) fn strided(&self, buf: BufId, dims: &[usize], mut f: impl FnMut(usize) -> isize) -> Result<Tensor, String> {
-        let mut t = Tensor::zeros(self.dtype(buf), dims);
-        for n in 0..t.len() {
-            t.set(n, self.load(buf, f(n))?);
-        }
-        Ok(t)
-    }
-
-    /// Writes a whole tensor to a buffer.
-    pub(super) fn put(&mut self, buf: BufId, t: &Tensor) -> Result<(), String> {
-        if self.program.buf(buf).len != t.len() || self.dtype(buf) != t.dtype {
-            return Err(format!("buffer {} is {:?}, the result {}{:?}", buf.0, self.program.buf(buf), t.dtype, t.dims));
-        }
-        (0..t.len()).try_for_each(|n| self.store(buf, n as isize, t.get(n)))
     }
 
     fn overlap(&self, a: BufId, b: BufId) -> Result<bool, String> {
@@ -199,6 +204,23 @@ impl<'a> Memory<'a> {
                 }
             }
         }
+        Ok(())
+    }
+}
+
+impl Elements for Memory<'_> {
+    fn program(&self) -> &Program {
+        self.program
+    }
+
+    fn load(&self, buf: BufId, i: isize) -> Result<Scalar, String> {
+        let (dtype, region, start, end) = self.spec(buf, i)?;
+        Ok(read(dtype, &self.regions[region][start..end], i as usize))
+    }
+
+    fn store(&mut self, buf: BufId, i: isize, v: Scalar) -> Result<(), String> {
+        let (dtype, region, start, end) = self.spec(buf, i)?;
+        write(dtype, &mut self.regions[region][start..end], i as usize, v);
         Ok(())
     }
 }

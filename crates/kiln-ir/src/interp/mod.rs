@@ -24,6 +24,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 pub use expr::{Point, run_expr};
+pub use kernels::run_kernel;
+pub use memory::Elements;
 pub use program::run_program;
 pub use structural::order;
 pub use value::{Data, Scalar, Tensor};

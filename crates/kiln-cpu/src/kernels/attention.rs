@@ -1,0 +1,361 @@
+//! Scaled-dot-product attention: tiles of scores that never leave the caches, on the contraction engine's register tiles.
+//!
+//! Query heads that share a key head are rows of one matrix, so keys and values are read once for all of them. The forward pass keeps a running maximum and sum
+//! for each row (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018; Dao et al., "FlashAttention", 2022); the backward pass recomputes
+//! probabilities from the saved log of the sums.
+mod backward;
+mod decode;
+mod forward;
+mod rows;
+
+use alloc::boxed::Box;
+use core::ops::Range;
+
+use kiln_ir::kernel::{AttentionKernel, AttentionOperand};
+use kiln_ir::{Affine, DType, Program};
+
+use super::element::{BF16, Element, F16, Wide};
+use super::{Frame, Prepared};
+use crate::contract::micro::{Kernels, Scalar, Tile};
+use crate::contract::{ParallelFor, Serial};
+use crate::math::Real;
+use crate::pool::Pool;
+
+/// A float type that attention computes in.
+pub(crate) trait Float: Wide + Scalar + Real {}
+impl Float for f32 {}
+impl Float for f64 {}
+
+/// Rows up to which queries are handled as vectors rather than matrices.
+const FEW: usize = 8;
+
+/// A prepared attention or attention gradient.
+pub(crate) struct Attention {
+    kernel: AttentionKernel,
+    grad: bool,
+    /// Query heads per key head.
+    shared: usize,
+    /// Rows of a key head: its query heads times the queries.
+    rows: usize,
+    /// Rows of a piece.
+    chunk: usize,
+    /// Parts of the keys that are handled apart and put together at the end: chosen from sizes alone, so that results are.
+    parts: usize,
+}
+
+/// Prepares an attention (or its gradient).
+pub(crate) fn prepare(k: &AttentionKernel, _: &Program, grad: bool) -> Box<dyn Prepared> {
+    let [batch, heads, groups] = k.heads;
+    let [queries, keys] = k.length;
+    let shared = heads / groups.max(1);
+    let rows = shared * queries;
+    let lines = (batch * groups).max(1);
+    let mut chunk = rows.clamp(1, 256);
+    let threads = Pool::global().threads();
+    while lines * rows.div_ceil(chunk) < 4 * threads && chunk > 32 {
+        chunk /= 2;
+    }
+    let few = rows <= FEW;
+    let parts = if grad {
+        if lines >= 8 { 1 } else { 16usize.div_ceil(lines).min(keys / 256).max(1) }
+    } else if few && lines < 64 {
+        64usize.div_ceil(lines).min(keys / 512).max(1)
+    } else {
+        1
+    };
+    Box::new(Attention { kernel: k.clone(), grad, shared, rows, chunk: if few { rows.max(1) } else { chunk }, parts })
+}
+
+/// Evaluates an expression with the stored and the computing type of a float dtype.
+macro_rules! with_float {
+    ($dtype:expr, $t:ident, $e:ident => $body:expr) => {
+        match $dtype {
+            DType::F64 => {
+                type $t = f64;
+                type $e = f64;
+                $body
+            }
+            DType::F16 => {
+                type $t = F16;
+                type $e = f32;
+                $body
+            }
+            DType::BF16 => {
+                type $t = BF16;
+                type $e = f32;
+                $body
+            }
+            // Inference admits floats only.
+            _ => {
+                type $t = f32;
+                type $e = f32;
+                $body
+            }
+        }
+    };
+}
+
+impl Prepared for Attention {
+    fn pieces(&self) -> usize {
+        if self.is_alone() {
+            return (self.kernel.heads[0] * self.rows > 0 || self.grad) as usize;
+        }
+        let lines = self.kernel.heads[0] * self.kernel.heads[2];
+        if self.grad { lines } else { lines * self.rows.div_ceil(self.chunk) }
+    }
+
+    fn work(&self) -> usize {
+        let [batch, _, groups] = self.kernel.heads;
+        let [width, value_width] = self.kernel.width;
+        let scores = batch * groups * self.rows * self.kernel.length[1];
+        // A score costs about as much as this many bytes of traffic; few rows are bound by reading keys and values.
+        let products = if self.grad { 3 * width + 2 * value_width } else { width + value_width };
+        let memory = batch * groups * self.kernel.length[1] * (width + value_width) * self.kernel.dtype.size();
+        scores * (products / 8 + 2) + memory
+    }
+
+    unsafe fn run(&self, frame: &Frame<'_>, pieces: Range<usize>) {
+        // SAFETY: as the caller's.
+        unsafe {
+            with_float!(self.kernel.dtype, T, E => {
+                if self.is_alone() {
+                    if !pieces.is_empty() {
+                        self.in_parts::<T, E>(frame, &Serial);
+                    }
+                } else if self.grad {
+                    pieces.for_each(|line| self.backward::<T, E>(frame, line, 0, core::ptr::null_mut()));
+                } else {
+                    let chunks = self.rows.div_ceil(self.chunk);
+                    for piece in pieces {
+                        let (line, first) = (piece / chunks, piece % chunks * self.chunk);
+                        let rows = first..(first + self.chunk).min(self.rows);
+                        if self.rows <= FEW {
+                            self.decode::<T, E>(frame, line, 0, core::ptr::null_mut());
+                        } else {
+                            self.forward::<T, E>(frame, line, rows);
+                        }
+                    }
+                }
+            })
+        }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.parts > 1
+    }
+
+    unsafe fn run_all(&self, frame: &Frame<'_>, pool: &Pool) {
+        // SAFETY: as the caller's.
+        unsafe {
+            if self.is_alone() {
+                with_float!(self.kernel.dtype, T, E => self.in_parts::<T, E>(frame, pool))
+            } else {
+                pool.split(self.pieces(), 1, self.work(), &|range| self.run(frame, range));
+            }
+        }
+    }
+}
+
+impl Attention {
+    /// Runs every part of every line, then puts the parts together.
+    unsafe fn in_parts<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, pool: &dyn ParallelFor) {
+        let lines = self.kernel.heads[0] * self.kernel.heads[2];
+        let size = if self.grad { self.partial_gradient() } else { self.partial_output() };
+        let held = crate::contract::scratch::Scratch::take(lines * self.parts * size * core::mem::size_of::<E>());
+        let partial = Shared(held.ptr::<E>());
+        let at = |line: usize, part: usize| partial.get().wrapping_add((line * self.parts + part) * size);
+        // SAFETY: every part writes its own piece of the scratch; the second round begins when all are done.
+        unsafe {
+            pool.run(lines * self.parts, &|i| {
+                let (line, part) = (i / self.parts, i % self.parts);
+                if self.grad {
+                    self.backward::<T, E>(frame, line, part, at(line, part));
+                } else {
+                    self.decode::<T, E>(frame, line, part, at(line, part));
+                }
+            });
+            pool.run(lines, &|line| {
+                let all = core::slice::from_raw_parts_mut(at(line, 0), self.parts * size);
+                if self.grad { self.join_gradient::<T, E>(frame, line, all) } else { self.join::<T, E>(frame, line, all) }
+            });
+        }
+    }
+
+    /// The keys of a part.
+    fn keys_of(&self, part: usize) -> Range<usize> {
+        crate::pool::span(self.kernel.length[1], 64, self.parts, part)
+    }
+
+    /// Query head and query of a row of a line, and the line's batch entry and key head.
+    #[inline(always)]
+    fn position(&self, line: usize, row: usize) -> [usize; 4] {
+        let groups = self.kernel.heads[2];
+        let (b, g) = (line / groups, line % groups);
+        let queries = self.kernel.length[0].max(1);
+        [b, g * self.shared + row / queries, row % queries, g]
+    }
+
+    /// How many keys a query sees.
+    #[inline(always)]
+    fn visible(&self, query: usize) -> usize {
+        let [queries, keys] = self.kernel.length;
+        if self.kernel.attrs.causal { (query + keys + 1).saturating_sub(queries).min(keys) } else { keys }
+    }
+}
+
+/// A pointer that tasks share; each writes its own part.
+struct Shared<E>(*mut E);
+
+// SAFETY: see the type.
+unsafe impl<E> Sync for Shared<E> {}
+
+impl<E> Shared<E> {
+    fn get(&self) -> *mut E {
+        self.0
+    }
+}
+
+/// A 4-axis operand at run time.
+struct View<'a, T> {
+    ptr: *mut T,
+    index: &'a Affine,
+}
+
+impl<'a, T> View<'a, T> {
+    fn new(o: &'a AttentionOperand, frame: &Frame<'_>) -> Self {
+        View { ptr: frame.ptr::<T>(o.buf).wrapping_offset(o.index.origin(frame.args)), index: &o.index }
+    }
+
+    /// The element at coordinates `i` (the axes not given are 0).
+    #[inline(always)]
+    fn at(&self, i: &[usize]) -> *mut T {
+        let offset: isize = self.index.coeffs.iter().zip(i).map(|(c, i)| c * *i as isize).sum();
+        self.ptr.wrapping_offset(offset)
+    }
+
+    /// Distance of neighbours along an axis.
+    #[inline(always)]
+    fn step(&self, axis: usize) -> isize {
+        self.index.coeffs[axis]
+    }
+}
+
+/// Copies a strided row into adjacent wide elements.
+///
+/// # Safety
+/// Both sides have `n` elements.
+#[inline(always)]
+unsafe fn load_row<T: Element>(from: *const T, step: isize, to: *mut T::Wide, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if step == 1 {
+            for i in 0..n {
+                *to.add(i) = (*from.add(i)).widen();
+            }
+        } else {
+            for i in 0..n {
+                *to.add(i) = (*from.wrapping_offset(i as isize * step)).widen();
+            }
+        }
+    }
+}
+
+/// Small matrix products on register tiles.
+struct Product<E: Scalar> {
+    kernels: &'static Kernels<E>,
+}
+
+/// A matrix for [`Product`].
+#[derive(Clone, Copy)]
+struct Matrix<E> {
+    ptr: *const E,
+    /// Distance between rows, or between panels of packed columns.
+    row: isize,
+    /// Distance between columns.
+    col: isize,
+}
+
+impl<E: Float> Product<E> {
+    fn new() -> Self {
+        Product { kernels: E::kernels() }
+    }
+
+    fn rows(&self) -> usize {
+        self.kernels.mr
+    }
+
+    fn cols(&self) -> usize {
+        self.kernels.nr()
+    }
+
+    /// `to[m, n] (+)= a[m, k] b[k, n]`: `b` has adjacent columns (readable up to a multiple of the register), `a` any strides.
+    ///
+    /// # Safety
+    /// All matrices have the extents, and the result is apart from the operands.
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    unsafe fn plain(&self, m: usize, n: usize, k: usize, a: Matrix<E>, b: Matrix<E>, to: *mut E, to_row: usize, add: bool) {
+        // SAFETY: the caller's promise.
+        unsafe { self.tiles(m, n, k, a, to, to_row, add, |col| (b.ptr.add(col), b.row)) }
+    }
+
+    /// The same with `b` packed in panels of [`Product::cols`] columns, `b.row` apart.
+    ///
+    /// # Safety
+    /// As for [`Product::plain`].
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    unsafe fn packed(&self, m: usize, n: usize, k: usize, a: Matrix<E>, b: Matrix<E>, to: *mut E, to_row: usize, add: bool) {
+        let nr = self.cols();
+        // SAFETY: the caller's promise.
+        unsafe { self.tiles(m, n, k, a, to, to_row, add, |col| (b.ptr.offset((col / nr) as isize * b.row), nr as isize)) }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    unsafe fn tiles(&self, m: usize, n: usize, k: usize, a: Matrix<E>, to: *mut E, to_row: usize, add: bool, b: impl Fn(usize) -> (*const E, isize)) {
+        let (mr, nr) = (self.rows(), self.cols());
+        for col in (0..n).step_by(nr) {
+            let (panel, b_k) = b(col);
+            let cols = nr.min(n - col);
+            for row in (0..m).step_by(mr) {
+                let rows = mr.min(m - row);
+                let to = to.wrapping_add(row * to_row + col);
+                let tile = Tile {
+                    k,
+                    a: a.ptr.wrapping_offset(row as isize * a.row),
+                    a_row: a.row,
+                    a_k: a.col,
+                    b: panel,
+                    b_k,
+                    from: if add { to.cast_const() } else { core::ptr::null() },
+                    from_row: to_row as isize,
+                    to,
+                    to_row: to_row as isize,
+                    cols,
+                };
+                // SAFETY: the caller's promise.
+                unsafe { self.kernels.pick(rows, cols, false)(&tile) };
+            }
+        }
+    }
+}
+
+/// Cuts one scratch block into arrays.
+struct Arena {
+    at: *mut u8,
+}
+
+impl Arena {
+    /// An array of `n` elements, aligned to a cache line.
+    fn take<X>(&mut self, n: usize) -> *mut X {
+        let here = self.at;
+        self.at = self.at.wrapping_add(Self::bytes::<X>(n));
+        here.cast()
+    }
+
+    /// Bytes of an array.
+    fn bytes<X>(n: usize) -> usize {
+        (n * core::mem::size_of::<X>()).next_multiple_of(64)
+    }
+}

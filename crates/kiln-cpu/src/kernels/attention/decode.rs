@@ -1,0 +1,195 @@
+//! The forward pass for few rows: bound by reading keys and values once, so these are streamed and never packed.
+use super::rows::{Extra, Rule, scores};
+use super::{Arena, Attention, Float, View, load_row};
+use crate::contract::scratch::Scratch;
+use crate::kernels::Frame;
+use crate::kernels::element::{Element, Wide};
+use crate::kernels::vector::{Body, vectorize};
+use crate::math::{Arith, Real};
+
+/// Keys of a block.
+const KEYS: usize = 64;
+/// Lanes of a dot product.
+const LANES: usize = 32;
+
+/// One row and one block of keys.
+struct Step<T, E> {
+    query: *const E,
+    width: usize,
+    value_width: usize,
+    /// First key, distance between keys and between their elements.
+    key: (*const T, isize, isize),
+    value: (*const T, isize, isize),
+    keys: usize,
+    extra: Extra<T>,
+    rule: Rule<E>,
+    max: *mut E,
+    sum: *mut E,
+    out: *mut E,
+}
+
+/// `sum x[i] y[i]` over adjacent wide `x` and strided `y`.
+#[inline(always)]
+unsafe fn dot<A: Arith, T: Element<Wide = E>, E: Float>(x: *const E, y: *const T, step: isize, n: usize) -> E {
+    let zero = <E as Wide>::ZERO;
+    // SAFETY: the caller's promise: `n` elements on both sides.
+    unsafe {
+        if step != 1 {
+            return (0..n).fold(zero, |sum, i| sum + *x.add(i) * (*y.wrapping_offset(i as isize * step)).widen());
+        }
+        let (x, y) = (core::slice::from_raw_parts(x, n), core::slice::from_raw_parts(y, n));
+        let mut lanes = [zero; LANES];
+        let (mut xs, mut ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
+        for (x, y) in (&mut xs).zip(&mut ys) {
+            for l in 0..LANES {
+                lanes[l] = Real::fma::<A>(x[l], y[l].widen(), lanes[l]);
+            }
+        }
+        let rest = xs.remainder().iter().zip(ys.remainder()).fold(zero, |sum, (x, y)| sum + *x * y.widen());
+        let mut half = LANES / 2;
+        while half > 0 {
+            for l in 0..half {
+                lanes[l] = lanes[l] + lanes[l + half];
+            }
+            half /= 2;
+        }
+        lanes[0] + rest
+    }
+}
+
+impl<T: Element<Wide = E>, E: Float> Body for Step<T, E> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        let zero = <E as Wide>::ZERO;
+        let mut weights = [zero; KEYS];
+        let weights = &mut weights[..self.keys];
+        // SAFETY: the maker's promise: operands and state have the extents given.
+        unsafe {
+            let (key, key_row, key_step) = self.key;
+            for (j, w) in weights.iter_mut().enumerate() {
+                *w = dot::<A, T, E>(self.query, key.wrapping_offset(j as isize * key_row), key_step, self.width);
+            }
+            scores::<A, T, E>(weights, self.rule, &self.extra);
+            let found = weights.iter().copied().fold(E::LOWEST, |m, x| if x > m { x } else { m });
+            let (max, sum) = (&mut *self.max, &mut *self.sum);
+            let new = if found > *max { found } else { *max };
+            let shift = if new == E::LOWEST { zero } else { new };
+            let keep = Real::exp::<A>(*max - shift);
+            let mut total = zero;
+            for w in weights.iter_mut() {
+                *w = Real::exp::<A>(*w - shift);
+                total = total + *w;
+            }
+            *sum = *sum * keep + total;
+            *max = new;
+            let out = core::slice::from_raw_parts_mut(self.out, self.value_width);
+            if keep != <E as Wide>::ONE {
+                out.iter_mut().for_each(|o| *o = *o * keep);
+            }
+            let (value, value_row, value_step) = self.value;
+            for (j, w) in weights.iter().enumerate() {
+                let v = value.wrapping_offset(j as isize * value_row);
+                if value_step == 1 {
+                    for (o, v) in out.iter_mut().zip(core::slice::from_raw_parts(v, self.value_width)) {
+                        *o = Real::fma::<A>(*w, v.widen(), *o);
+                    }
+                } else {
+                    for (e, o) in out.iter_mut().enumerate() {
+                        *o = Real::fma::<A>(*w, (*v.wrapping_offset(e as isize * value_step)).widen(), *o);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Attention {
+    /// Elements of the state of one part of a line: maxima, sums, weighted values.
+    pub(super) fn partial_output(&self) -> usize {
+        self.rows * (2 + self.kernel.width[1])
+    }
+
+    /// Attention of all rows of a line over one part of the keys, into `partial` if there are several parts.
+    ///
+    /// # Safety
+    /// As for [`crate::kernels::Prepared::run`]; `partial` has room for the state.
+    pub(super) unsafe fn decode<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, line: usize, part: usize, partial: *mut E) {
+        let k = &self.kernel;
+        let [width, value_width] = k.width;
+        let n = self.rows;
+        let (q, key, value) = (View::<T>::new(&k.operands[0], frame), View::<T>::new(&k.operands[1], frame), View::<T>::new(&k.operands[2], frame));
+        let held = Scratch::take(Arena::bytes::<E>(n * width) + Arena::bytes::<E>(self.partial_output()));
+        let mut arena = Arena { at: held.ptr() };
+        let queries: *mut E = arena.take(n * width);
+        let own: *mut E = arena.take(self.partial_output());
+        let state = if self.parts > 1 { partial } else { own };
+        let keys = self.keys_of(part);
+        // SAFETY: scratch and state have room; operands have the extents of the kernel.
+        unsafe {
+            let (max, sum, out) = (state, state.add(n), state.add(2 * n));
+            for r in 0..n {
+                let [b, h, t, _] = self.position(line, r);
+                load_row(q.at(&[b, h, t]), q.step(3), queries.add(r * width), width);
+                *max.add(r) = E::LOWEST;
+            }
+            core::slice::from_raw_parts_mut(sum, n * (1 + value_width)).fill(<E as Wide>::ZERO);
+            for first in keys.clone().step_by(KEYS) {
+                let block = KEYS.min(keys.end - first);
+                for r in 0..n {
+                    let at = self.position(line, r);
+                    let [b, _, t, g] = at;
+                    let seen = self.visible(t).saturating_sub(first).min(block);
+                    if seen == 0 {
+                        continue;
+                    }
+                    vectorize(Step::<T, E> {
+                        query: queries.add(r * width),
+                        width,
+                        value_width,
+                        key: (key.at(&[b, g, first]), key.step(2), key.step(3)),
+                        value: (value.at(&[b, g, first]), value.step(2), value.step(3)),
+                        keys: seen,
+                        extra: self.extra::<T>(frame, at).from(first),
+                        rule: self.rule(),
+                        max: max.add(r),
+                        sum: sum.add(r),
+                        out: out.add(r * value_width),
+                    });
+                }
+            }
+            if self.parts == 1 {
+                for r in 0..n {
+                    self.finish::<T, E>(frame, self.position(line, r), *max.add(r), *sum.add(r), out.add(r * value_width));
+                }
+            }
+        }
+    }
+
+    /// Puts the parts of a line together.
+    ///
+    /// # Safety
+    /// As for [`Attention::decode`].
+    pub(super) unsafe fn join<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, line: usize, all: &mut [E]) {
+        let zero = <E as Wide>::ZERO;
+        let (n, width, size) = (self.rows, self.kernel.width[1], self.partial_output());
+        let (first, rest) = all.split_at_mut(size);
+        for r in 0..n {
+            let place = 2 * n + r * width;
+            for other in rest.chunks_exact(size) {
+                let new = if other[r] > first[r] { other[r] } else { first[r] };
+                let shift = if new == E::LOWEST { zero } else { new };
+                let weight = |max: E| <E as Real>::from_f64(libm::exp(Real::to_f64(max - shift)));
+                let (mine, theirs) = (weight(first[r]), weight(other[r]));
+                first[r] = new;
+                first[n + r] = first[n + r] * mine + other[n + r] * theirs;
+                for e in place..place + width {
+                    first[e] = first[e] * mine + other[e] * theirs;
+                }
+            }
+            // SAFETY: the first part's state holds the whole row now.
+            unsafe { self.finish::<T, E>(frame, self.position(line, r), first[r], first[n + r], first.as_ptr().add(place)) };
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The forward pass for many rows.
+use core::ops::Range;
+
+use super::rows::{Extra, Rule, Running, Softmax};
+use super::{Arena, Attention, Float, Matrix, Product, View, load_row};
+use crate::contract::operand::copy;
+use crate::contract::pack::Copy;
+use crate::contract::scratch::Scratch;
+use crate::kernels::Frame;
+use crate::kernels::element::{Element, Wide};
+use crate::kernels::vector::vectorize;
+use crate::math::Real;
+
+/// Keys of a tile, about.
+const KEYS: usize = 128;
+
+impl Attention {
+    /// The rule of the scores.
+    pub(super) fn rule<E: Float>(&self) -> Rule<E> {
+        let number = |bits: u64| <E as Real>::from_f64(f64::from_bits(bits));
+        Rule { scale: number(self.kernel.attrs.scale), cap: number(self.kernel.attrs.softcap) }
+    }
+
+    /// Bias and mask along the keys of a query.
+    pub(super) fn extra<T>(&self, frame: &Frame<'_>, [b, h, t, _]: [usize; 4]) -> Extra<T> {
+        let k = &self.kernel;
+        Extra {
+            bias: k.bias.as_ref().map(|o| View::<T>::new(o, frame)).map(|v| (v.at(&[b, h, t]).cast_const(), v.step(3))),
+            mask: k.mask.as_ref().map(|o| View::<u8>::new(o, frame)).map(|v| (v.at(&[b, h, t]).cast_const(), v.step(3))),
+        }
+    }
+
+    /// Writes a finished row: weighted values over their sum, and the log of the sum.
+    ///
+    /// # Safety
+    /// `out` has the width of a value.
+    pub(super) unsafe fn finish<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, at: [usize; 4], max: E, sum: E, out: *const E) {
+        let zero = <E as Wide>::ZERO;
+        let [b, h, t, _] = at;
+        // A fully masked row has summed nothing and gives 0.
+        let by = if sum == zero { zero } else { <E as Wide>::ONE / sum };
+        // SAFETY: the results have a row for each query.
+        unsafe {
+            if let Some(o) = self.kernel.results.first().and_then(Option::as_ref) {
+                let view = View::<T>::new(o, frame);
+                let (to, step) = (view.at(&[b, h, t]), view.step(3));
+                for e in 0..self.kernel.width[1] {
+                    *to.wrapping_offset(e as isize * step) = T::narrow(*out.add(e) * by);
+                }
+            }
+            if let Some(o) = self.kernel.results.get(1).and_then(Option::as_ref) {
+                let view = View::<E>::new(o, frame);
+                let log = <E as Real>::from_f64(libm::log(Real::to_f64(sum)));
+                *view.at(&[b, h, t]) = if sum == zero { E::LOWEST } else { max + log };
+            }
+        }
+    }
+
+    /// Attention of some rows of a line.
+    ///
+    /// # Safety
+    /// As for [`crate::kernels::Prepared::run`].
+    pub(super) unsafe fn forward<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, line: usize, rows: Range<usize>) {
+        let k = &self.kernel;
+        let [width, value_width] = k.width;
+        let product = Product::<E>::new();
+        let (mr, nr) = (product.rows(), product.cols());
+        let lanes = E::kernels().lanes;
+        let tile = (KEYS / nr).max(1) * nr;
+        let padded = value_width.next_multiple_of(lanes.max(1));
+        let n = rows.len();
+        let (q, key, value) = (View::<T>::new(&k.operands[0], frame), View::<T>::new(&k.operands[1], frame), View::<T>::new(&k.operands[2], frame));
+        let [b, _, _, g] = self.position(line, rows.start);
+        // Values are read where they lie if their rows are whole registers.
+        let direct = T::PLAIN && value.step(3) == 1 && padded == value_width;
+
+        let bytes = Arena::bytes::<E>(n * width)
+            + 2 * Arena::bytes::<E>(tile * width)
+            + Arena::bytes::<E>(tile * padded)
+            + Arena::bytes::<E>(mr * tile)
+            + Arena::bytes::<E>(n * padded + nr)
+            + 2 * Arena::bytes::<E>(n);
+        let held = Scratch::take(bytes);
+        let mut arena = Arena { at: held.ptr() };
+        let queries: *mut E = arena.take(n * width);
+        let (packed, plain): (*mut E, *mut E) = (arena.take(tile * width), arena.take(tile * width));
+        let values: *mut E = arena.take(tile * padded);
+        let block: *mut E = arena.take(mr * tile);
+        let out: *mut E = arena.take(n * padded + nr);
+        let (max, sum): (*mut E, *mut E) = (arena.take(n), arena.take(n));
+
+        // SAFETY: the scratch was sized for these arrays; operands have the extents of the kernel.
+        unsafe {
+            let mut last = 0;
+            for i in 0..n {
+                let [b, h, t, _] = self.position(line, rows.start + i);
+                load_row(q.at(&[b, h, t]), q.step(3), queries.add(i * width), width);
+                *max.add(i) = E::LOWEST;
+                *sum.add(i) = <E as Wide>::ZERO;
+                last = last.max(self.visible(t));
+            }
+            core::slice::from_raw_parts_mut(out, n * padded).fill(<E as Wide>::ZERO);
+            for first in (0..last).step_by(tile) {
+                let keys = tile.min(last - first);
+                let from = key.at(&[b, g, first]);
+                let mut job = Copy {
+                    src: from.cast::<E>().cast_const(),
+                    outer: key.step(2),
+                    inner: key.step(3),
+                    len: keys,
+                    k: width,
+                    dst: packed,
+                    width: nr,
+                    panel: nr * width,
+                    lead: 0,
+                };
+                if !T::PLAIN {
+                    for j in 0..keys {
+                        load_row(key.at(&[b, g, first + j]), key.step(3), plain.add(j * width), width);
+                    }
+                    job = Copy { src: plain, outer: width as isize, inner: 1, ..job };
+                }
+                copy(E::kernels(), &job);
+                let (v, v_row) = if direct {
+                    (value.at(&[b, g, first]).cast::<E>().cast_const(), value.step(2))
+                } else {
+                    for j in 0..keys {
+                        load_row(value.at(&[b, g, first + j]), value.step(3), values.add(j * padded), value_width);
+                    }
+                    (values.cast_const(), padded as isize)
+                };
+                for i in (0..n).step_by(mr) {
+                    let rows_here = mr.min(n - i);
+                    let row = |r: usize| self.position(line, rows.start + i + r);
+                    let seen = |r: usize| self.visible(row(r)[2]).saturating_sub(first);
+                    let cols = (0..rows_here).map(seen).max().unwrap_or(0).min(keys);
+                    if cols == 0 {
+                        continue;
+                    }
+                    let a = Matrix { ptr: queries.add(i * width).cast_const(), row: width as isize, col: 1 };
+                    let b = Matrix { ptr: packed.cast_const(), row: (nr * width) as isize, col: 1 };
+                    product.packed(rows_here, cols, width, a, b, block, tile, false);
+                    vectorize(Softmax::<T, E> {
+                        block,
+                        pitch: tile,
+                        rows: rows_here,
+                        cols,
+                        visible: &seen,
+                        extra: &|r| self.extra::<T>(frame, row(r)).from(first),
+                        rule: self.rule(),
+                        running: Running { max: max.add(i), sum: sum.add(i), out: out.add(i * padded), out_row: padded, width: value_width },
+                    });
+                    let a = Matrix { ptr: block.cast_const(), row: tile as isize, col: 1 };
+                    let b = Matrix { ptr: v, row: v_row, col: 1 };
+                    product.plain(rows_here, value_width, cols, a, b, out.add(i * padded), padded, true);
+                }
+            }
+            for i in 0..n {
+                self.finish::<T, E>(frame, self.position(line, rows.start + i), *max.add(i), *sum.add(i), out.add(i * padded));
+            }
+        }
+    }
+}

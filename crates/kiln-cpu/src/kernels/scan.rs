@@ -1,0 +1,228 @@
+//! Running reductions along one axis.
+use core::ops::Range;
+
+use kiln_ir::ScanOp;
+use kiln_ir::kernel::ScanKernel;
+
+use super::element::{Element, Wide, with_element};
+use super::vector::{Body, vectorize};
+use super::{Frame, Prepared};
+use crate::contract::scratch::Scratch;
+use crate::contract::{ParallelFor, Serial};
+use crate::math::Arith;
+use crate::pool::Pool;
+
+/// Lines scanned side by side, or columns of a block.
+const SIDE: usize = 64;
+/// Lines of adjacent elements scanned side by side.
+const LINES: usize = 8;
+/// Elements of a chunk of a long line, which is scanned in two passes.
+const CHUNK: usize = 16 << 10;
+
+/// A prepared scan.
+pub(crate) struct Scan {
+    kernel: ScanKernel,
+}
+
+impl Scan {
+    /// Prepares a scan.
+    pub fn new(kernel: &ScanKernel) -> Self {
+        Scan { kernel: kernel.clone() }
+    }
+
+    /// Whether lines are so long and few that each is cut into chunks. Depends on sizes alone, so results do.
+    fn is_long(&self) -> bool {
+        let [outer, n, inner] = self.kernel.dims;
+        inner == 1 && n >= 8 * CHUNK && outer < 16
+    }
+
+    /// Scans long lines: totals of the chunks, then every chunk from the total before it.
+    unsafe fn long<T: Element>(&self, frame: &Frame<'_>, pool: &dyn ParallelFor) {
+        let k = &self.kernel;
+        let [outer, n, _] = k.dims;
+        let chunks = n.div_ceil(CHUNK);
+        let held = Scratch::take(outer * chunks * core::mem::size_of::<T::Wide>());
+        let line = Line { op: k.op, x: frame.ptr::<T>(k.x), out: frame.ptr::<T>(k.out), totals: held.ptr::<T::Wide>() };
+        let line = &line;
+        let range = |chunk: usize| chunk % chunks * CHUNK..(chunk % chunks * CHUNK + CHUNK).min(n);
+        // SAFETY: chunks are disjoint; the totals have room for all of them.
+        unsafe {
+            pool.run(outer * chunks, &|c| *line.totals.add(c) = line.scan(c / chunks * n, range(c), None, false));
+            for o in 0..outer {
+                for c in 1..chunks {
+                    let here = line.totals.add(o * chunks + c);
+                    *here = step(k.op, *here.sub(1), *here);
+                }
+            }
+            pool.run(outer * chunks, &|c| {
+                let before = if c % chunks == 0 { None } else { Some(*line.totals.add(c - 1)) };
+                line.scan(c / chunks * n, range(c), before, true);
+            });
+        }
+    }
+
+    unsafe fn typed<T: Element>(&self, frame: &Frame<'_>, pieces: Range<usize>) {
+        let k = &self.kernel;
+        let [outer, n, inner] = k.dims;
+        if n == 0 {
+            return;
+        }
+        let (x, out) = (frame.ptr::<T>(k.x).cast_const(), frame.ptr::<T>(k.out));
+        for piece in pieces {
+            let block = if inner == 1 {
+                // Lines of adjacent elements, side by side.
+                let lines = LINES.min(outer - piece * LINES);
+                Block { op: k.op, x, out, first: piece * LINES * n, n, along: 1, lines, across: n }
+            } else {
+                let blocks = inner.div_ceil(SIDE);
+                let col = piece % blocks * SIDE;
+                Block { op: k.op, x, out, first: piece / blocks * n * inner + col, n, along: inner, lines: SIDE.min(inner - col), across: 1 }
+            };
+            vectorize(block);
+        }
+    }
+}
+
+/// One step of a scan.
+#[inline(always)]
+fn step<W: Wide>(op: ScanOp, acc: W, x: W) -> W {
+    match op {
+        ScanOp::Sum => acc.add(x),
+        ScanOp::Prod => acc.mul(x),
+        ScanOp::Max => acc.larger(x),
+        ScanOp::Min => acc.smaller(x),
+    }
+}
+
+/// A line cut into chunks.
+struct Line<T: Element> {
+    op: ScanOp,
+    x: *const T,
+    out: *mut T,
+    totals: *mut T::Wide,
+}
+
+// SAFETY: chunks are disjoint parts of the line.
+unsafe impl<T: Element> Sync for Line<T> {}
+
+impl<T: Element> Line<T> {
+    /// Scans a chunk from an earlier total, storing it or not; gives the last value.
+    unsafe fn scan(&self, first: usize, range: Range<usize>, before: Option<T::Wide>, store: bool) -> T::Wide {
+        let mut acc = before;
+        for i in range {
+            // SAFETY: the range lies in the line.
+            unsafe {
+                let x = (*self.x.add(first + i)).widen();
+                let v = acc.map_or(x, |a| step(self.op, a, x));
+                if store {
+                    *self.out.add(first + i) = T::narrow(v);
+                }
+                acc = Some(v);
+            }
+        }
+        acc.unwrap_or(T::Wide::ZERO)
+    }
+}
+
+/// Lines scanned side by side: element `k` of line `l` is at `first + k * along + l * across`.
+struct Block<T> {
+    op: ScanOp,
+    x: *const T,
+    out: *mut T,
+    first: usize,
+    n: usize,
+    along: usize,
+    lines: usize,
+    across: usize,
+}
+
+impl<T: Element> Body for Block<T> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<A: Arith>(self) {
+        match self.op {
+            ScanOp::Sum => self.lines(|a, x| a.add(x)),
+            ScanOp::Prod => self.lines(|a, x| a.mul(x)),
+            ScanOp::Max => self.lines(|a, x| a.larger(x)),
+            ScanOp::Min => self.lines(|a, x| a.smaller(x)),
+        }
+    }
+}
+
+impl<T: Element> Block<T> {
+    #[inline(always)]
+    fn lines(self, f: impl Fn(T::Wide, T::Wide) -> T::Wide) {
+        let mut acc = [T::Wide::ZERO; SIDE];
+        let acc = &mut acc[..self.lines];
+        // SAFETY: the maker's promise: the block lies in both buffers.
+        unsafe {
+            for (l, a) in acc.iter_mut().enumerate() {
+                let at = self.first + l * self.across;
+                *a = (*self.x.add(at)).widen();
+                *self.out.add(at) = T::narrow(*a);
+            }
+            for k in 1..self.n {
+                let row = self.first + k * self.along;
+                if self.across == 1 {
+                    let (x, out) = (self.x.add(row), self.out.add(row));
+                    for (l, a) in acc.iter_mut().enumerate() {
+                        *a = f(*a, (*x.add(l)).widen());
+                        *out.add(l) = T::narrow(*a);
+                    }
+                } else {
+                    for (l, a) in acc.iter_mut().enumerate() {
+                        let at = row + l * self.across;
+                        *a = f(*a, (*self.x.add(at)).widen());
+                        *self.out.add(at) = T::narrow(*a);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Prepared for Scan {
+    fn pieces(&self) -> usize {
+        let [outer, _, inner] = self.kernel.dims;
+        if self.is_long() {
+            1
+        } else if inner == 1 {
+            outer.div_ceil(LINES)
+        } else {
+            outer * inner.div_ceil(SIDE)
+        }
+    }
+
+    fn work(&self) -> usize {
+        // A chain of dependent steps costs more than its bytes.
+        4 * self.kernel.dims.iter().product::<usize>() * self.kernel.dtype.size()
+    }
+
+    unsafe fn run(&self, frame: &Frame<'_>, pieces: Range<usize>) {
+        if self.is_long() {
+            if !pieces.is_empty() {
+                // SAFETY: as the caller's.
+                unsafe { with_element!(self.kernel.dtype, T => self.long::<T>(frame, &Serial)) }
+            }
+            return;
+        }
+        // SAFETY: as the caller's.
+        unsafe { with_element!(self.kernel.dtype, T => self.typed::<T>(frame, pieces)) }
+    }
+
+    fn is_alone(&self) -> bool {
+        self.is_long()
+    }
+
+    unsafe fn run_all(&self, frame: &Frame<'_>, pool: &Pool) {
+        // SAFETY: as the caller's.
+        unsafe {
+            if self.is_long() {
+                with_element!(self.kernel.dtype, T => self.long::<T>(frame, pool))
+            } else {
+                pool.split(self.pieces(), 1, self.work(), &|range| self.run(frame, range));
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Stable sorts along one axis, by order-preserving integer keys.
+//!
+//! A key and the element's position make one word, so that an unstable sort of words is a stable sort of elements and needs no memory of its own.
+use core::ops::Range;
+
+use kiln_ir::kernel::SortKernel;
+
+use super::element::{BF16, Bit, Element, F16, with_element};
+use super::{Frame, Prepared};
+use crate::contract::scratch::Scratch;
+
+/// Lines from this length on are sorted by digits.
+const RADIX_FROM: usize = 512;
+
+/// A prepared sort.
+pub(crate) struct Sort {
+    kernel: SortKernel,
+}
+
+impl Sort {
+    /// Prepares a sort.
+    pub fn new(kernel: &SortKernel) -> Self {
+        Sort { kernel: kernel.clone() }
+    }
+
+    unsafe fn typed<T: Element + Key>(&self, frame: &Frame<'_>, lines: Range<usize>) {
+        let [_, n, _] = self.kernel.dims;
+        // SAFETY: as the caller's.
+        unsafe {
+            if T::SHORT && n <= u32::MAX as usize {
+                self.lines::<T, u64>(frame, lines, radix)
+            } else {
+                self.lines::<T, u128>(frame, lines, |words, _| words.sort_unstable())
+            }
+        }
+    }
+
+    unsafe fn lines<T: Element + Key, W: Word>(&self, frame: &Frame<'_>, lines: Range<usize>, sort: impl Fn(&mut [W], &mut [W])) {
+        let k = &self.kernel;
+        let [_, n, inner] = k.dims;
+        if n == 0 {
+            return;
+        }
+        let held = Scratch::take(2 * n * core::mem::size_of::<W>());
+        // SAFETY: the scratch has room for two lines of words and is initialised; lines lie in the buffers.
+        unsafe {
+            let words = core::slice::from_raw_parts_mut(held.ptr::<W>(), 2 * n);
+            let (words, spare) = words.split_at_mut(n);
+            let x = frame.ptr::<T>(k.x).cast_const();
+            for line in lines {
+                let first = line / inner * n * inner + line % inner;
+                for (i, w) in words.iter_mut().enumerate() {
+                    let key = (*x.add(first + i * inner)).key();
+                    *w = W::new(if k.descending { !key } else { key }, T::SHORT, i);
+                }
+                if !words.is_sorted() {
+                    sort(words, spare);
+                }
+                if let Some(indices) = k.indices {
+                    let to = frame.ptr::<i64>(indices);
+                    for (i, w) in words.iter().enumerate() {
+                        *to.add(first + i * inner) = w.position() as i64;
+                    }
+                }
+                if let Some(values) = k.values {
+                    let to = frame.ptr::<T>(values);
+                    for (i, w) in words.iter().enumerate() {
+                        *to.add(first + i * inner) = *x.add(first + w.position() * inner);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A key and a position in one number.
+trait Word: Copy + Ord {
+    fn new(key: u64, short: bool, position: usize) -> Self;
+    fn position(self) -> usize;
+}
+
+impl Word for u64 {
+    #[inline(always)]
+    fn new(key: u64, _: bool, position: usize) -> Self {
+        key << 32 | position as u64
+    }
+    #[inline(always)]
+    fn position(self) -> usize {
+        self as u32 as usize
+    }
+}
+
+impl Word for u128 {
+    #[inline(always)]
+    fn new(key: u64, short: bool, position: usize) -> Self {
+        (if short { key as u32 as u128 } else { key as u128 }) << 64 | position as u128
+    }
+    #[inline(always)]
+    fn position(self) -> usize {
+        self as u64 as usize
+    }
+}
+
+/// Sorts words by their upper halves, which is stable because the lower halves are rising.
+fn radix(words: &mut [u64], spare: &mut [u64]) {
+    if words.len() < RADIX_FROM {
+        return words.sort_unstable();
+    }
+    let mut counts = [[0u32; 256]; 4];
+    for w in words.iter() {
+        for (d, counts) in counts.iter_mut().enumerate() {
+            counts[(w >> (32 + 8 * d)) as usize & 255] += 1;
+        }
+    }
+    let (mut from, mut to) = (&mut *words, &mut *spare);
+    let mut moved = false;
+    for (d, counts) in counts.iter_mut().enumerate() {
+        // A digit that all words share moves nothing.
+        if counts.iter().any(|c| *c as usize == from.len()) {
+            continue;
+        }
+        let mut at = 0;
+        for c in counts.iter_mut() {
+            at += core::mem::replace(c, at);
+        }
+        for w in from.iter() {
+            let place = &mut counts[(w >> (32 + 8 * d)) as usize & 255];
+            to[*place as usize] = *w;
+            *place += 1;
+        }
+        core::mem::swap(&mut from, &mut to);
+        moved = !moved;
+    }
+    if moved {
+        to.copy_from_slice(from);
+    }
+}
+
+/// An unsigned number in the order of the elements: NaN above everything, zeros of both signs equal.
+trait Key {
+    /// Whether the key fits into 32 bits (its complement is then taken in 32 bits too).
+    const SHORT: bool;
+    fn key(self) -> u64;
+}
+
+impl Key for f32 {
+    const SHORT: bool = true;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        let bits = if self.is_nan() { 0x7fff_ffff } else { (self + 0.0).to_bits() };
+        (if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }) as u64
+    }
+}
+
+impl Key for f64 {
+    const SHORT: bool = false;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        let bits = if self.is_nan() { i64::MAX as u64 } else { (self + 0.0).to_bits() };
+        if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+    }
+}
+
+impl Key for F16 {
+    const SHORT: bool = true;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self.widen().key()
+    }
+}
+
+impl Key for BF16 {
+    const SHORT: bool = true;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self.widen().key()
+    }
+}
+
+impl Key for Bit {
+    const SHORT: bool = true;
+    #[inline(always)]
+    fn key(self) -> u64 {
+        self.0 as u64
+    }
+}
+
+macro_rules! int_key {
+    ($($t:ty, $short:literal, $flip:expr;)*) => { $(
+        impl Key for $t {
+            const SHORT: bool = $short;
+            #[inline(always)]
+            fn key(self) -> u64 {
+                (self as i64 as u64).wrapping_add($flip)
+            }
+        }
+    )* };
+}
+
+int_key! {
+    i64, false, 1 << 63;
+    u64, false, 0;
+    i32, true, 1 << 31;
+    u32, true, 0;
+    i16, true, 1 << 31;
+    u16, true, 0;
+    i8, true, 1 << 31;
+    u8, true, 0;
+}
+
+impl Prepared for Sort {
+    fn pieces(&self) -> usize {
+        self.kernel.dims[0] * self.kernel.dims[2]
+    }
+
+    fn work(&self) -> usize {
+        let n = self.kernel.dims[1];
+        // A word is moved about once for each doubling of the line.
+        self.pieces() * n * (n.max(2).ilog2() as usize + 1) * 8
+    }
+
+    unsafe fn run(&self, frame: &Frame<'_>, pieces: Range<usize>) {
+        // SAFETY: as the caller's.
+        unsafe { with_element!(self.kernel.dtype, T => self.typed::<T>(frame, pieces)) }
+    }
+}

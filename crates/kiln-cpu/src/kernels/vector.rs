@@ -1,0 +1,44 @@
+//! Bodies of kernels compiled for each instruction set: write the loop once, run it at the machine's level.
+use crate::math::Arith;
+#[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
+use crate::math::Fused;
+#[cfg(not(all(feature = "std", target_arch = "aarch64")))]
+use crate::math::Split;
+use crate::simd::Level;
+
+/// A piece of work whose loops should be vector code. Implementations mark `run` as `#[inline(always)]`.
+pub(crate) trait Body {
+    /// What comes out.
+    type Out;
+    /// Does the work with the arithmetic of the level.
+    fn run<A: Arith>(self) -> Self::Out;
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn avx2<B: Body>(body: B) -> B::Out {
+    body.run::<Fused>()
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,lzcnt,popcnt")]
+unsafe fn avx512<B: Body>(body: B) -> B::Out {
+    body.run::<Fused>()
+}
+
+/// Runs a body at the machine's level.
+#[inline]
+pub(crate) fn vectorize<B: Body>(body: B) -> B::Out {
+    match Level::detect() {
+        // SAFETY: the machine was found to have the level.
+        #[cfg(all(feature = "std", target_arch = "x86_64"))]
+        Level::Avx2 => unsafe { avx2(body) },
+        // SAFETY: the machine was found to have the level.
+        #[cfg(all(feature = "std", target_arch = "x86_64"))]
+        Level::Avx512 => unsafe { avx512(body) },
+        #[cfg(all(feature = "std", target_arch = "aarch64"))]
+        _ => body.run::<Fused>(),
+        #[cfg(not(all(feature = "std", target_arch = "aarch64")))]
+        _ => body.run::<Split>(),
+    }
+}
