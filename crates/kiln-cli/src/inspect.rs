@@ -6,6 +6,7 @@ use std::fmt::Write;
 use kiln_store::burn_pack::{DType, Scalar, Tensor};
 use kiln_store::{Contents, bridge};
 
+use crate::layout::{size, table};
 use crate::statistics::Statistics;
 
 /// The listing of a file.
@@ -29,7 +30,7 @@ pub fn inspect(file: &str, with_statistics: bool) -> Result<String, Box<dyn Erro
         rows.push(row(tensor, with_statistics)?);
     }
     if rows.len() > 1 {
-        write_table(&rows, &mut text);
+        table(&rows, 3, &mut text);
     }
     Ok(text)
 }
@@ -61,39 +62,5 @@ fn number(scalar: Scalar) -> String {
         Scalar::UInt(value) => value.to_string(),
         Scalar::Float(value) => value.to_string(),
         Scalar::Bool(value) => value.to_string(),
-    }
-}
-
-/// A number of bytes, such as `1.50 MiB`.
-fn size(bytes: usize) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let mut scaled = bytes as f64;
-    let mut unit = "B";
-    for larger in UNITS {
-        if scaled < 1024.0 {
-            break;
-        }
-        (scaled, unit) = (scaled / 1024.0, larger);
-    }
-    match unit {
-        "B" => format!("{bytes} B"),
-        unit => format!("{scaled:.2} {unit}"),
-    }
-}
-
-/// Columns as wide as their widest cell; numbers to the right, names and shapes to the left.
-fn write_table(rows: &[Vec<String>], text: &mut String) {
-    let columns = rows[0].len();
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns).map(width).collect();
-    for row in rows {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let cell = if column < 3 { format!("{cell:<width$}") } else { format!("{cell:>width$}") };
-            line.push_str("  ");
-            line.push_str(&cell);
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
     }
 }

@@ -1,6 +1,8 @@
 //! The kiln command.
 
+mod devices;
 mod inspect;
+mod layout;
 mod statistics;
 
 use std::process::ExitCode;
@@ -8,6 +10,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: kiln COMMAND
 
+  devices                  list the devices that Kiln finds on this machine
   inspect FILE [--stats]   list the tensors of a weight file (burnpack, safetensors): path, shape, dtype, bytes;
                            with --stats also minimum, maximum, mean and standard deviation
   help                     this text";
@@ -16,6 +19,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match arguments[..] {
+        ["devices"] => Ok(devices::list()),
         ["inspect", file] => inspect::inspect(file, false),
         ["inspect", file, "--stats"] | ["inspect", "--stats", file] => inspect::inspect(file, true),
         ["help" | "--help" | "-h"] => {

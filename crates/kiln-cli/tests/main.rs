@@ -35,6 +35,16 @@ fn inspect_gives_statistics_when_asked() {
 }
 
 #[test]
+fn devices_lists_each_device_and_marks_the_default() {
+    let output = kiln(&["devices"]);
+    assert!(output.status.success());
+    let listing = text(output.stdout);
+    let marked = listing.lines().filter(|line| line.starts_with("  *")).count();
+    assert_eq!(marked, 1, "{listing}");
+    assert!(listing.lines().any(|line| line.contains("reference") && line.contains("f64 f32 f16 bf16")), "{listing}");
+}
+
+#[test]
 fn mistakes_are_told_apart_by_the_exit_code() {
     let output = kiln(&["inspect", "absent.bpk"]);
     assert_eq!(output.status.code(), Some(1));
