@@ -1,9 +1,10 @@
 //! The tape: entries beside tracked tensors.
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use kiln_ir::{DType, Dims, Op};
+use kiln_ir::{DType, Dims, Elementwise, Op};
 use smallvec::SmallVec;
 
 use super::rules;
@@ -27,8 +28,10 @@ pub(crate) struct Entry {
 
 /// What the rule of an op may need of an operand.
 pub(super) enum Saved {
+    /// Nothing: its sizes and dtype are the result's.
+    Same,
     /// Only its type.
-    Type(Dims, DType),
+    Type(Box<(Dims, DType)>),
     /// Its elements.
     Value(Arc<Slot>),
     /// A scalar.
@@ -37,8 +40,10 @@ pub(super) enum Saved {
 
 /// A gradient rule.
 pub(super) enum Rule {
-    /// That of an op of the language.
-    Op(Op),
+    /// That of a row of the table.
+    Elementwise(Elementwise),
+    /// That of another op of the language.
+    Op(Box<Op>),
     /// That of a composed op which knows a shorter one than its parts'.
     Custom(Arc<CustomRule>),
 }
@@ -49,8 +54,8 @@ pub(super) type CustomRule = dyn Fn(&Call<'_>) -> Vec<Option<RawTensor>> + Send 
 /// One computed tensor: what made it, from what.
 pub(super) struct Step {
     pub rule: Rule,
-    pub parents: SmallVec<[Option<Arc<Entry>>; 3]>,
-    pub saved: SmallVec<[Saved; 3]>,
+    pub parents: SmallVec<[Option<Arc<Entry>>; 2]>,
+    pub saved: SmallVec<[Saved; 2]>,
     /// The result, if the rule needs it.
     pub output: Option<Arc<Slot>>,
     /// The second result, if the rule needs it.
@@ -140,15 +145,21 @@ pub(crate) fn track(op: Op, operands: &[Operand<'_>], output: RawTensor, extra: 
         parents.push(entry);
     }
     let needs = rules::needs(&op, tracked);
+    let rule = match op {
+        Op::Elementwise(e) => Rule::Elementwise(e),
+        other => Rule::Op(Box::new(other)),
+    };
     let save = |(i, o): (usize, &Operand<'_>)| match o {
         Operand::Scalar(s) => Saved::Scalar(*s),
         Operand::Tensor(t) if needs.operands >> i.min(31) & 1 == 1 => Saved::Value(t.slot.clone()),
-        Operand::Tensor(t) => Saved::Type(t.slot.dims.clone(), t.slot.dtype),
+        Operand::Tensor(_) if matches!(rule, Rule::Elementwise(_)) => Saved::Same,
+        Operand::Tensor(t) => Saved::Type(Box::new((t.slot.dims.clone(), t.slot.dtype))),
     };
+    let saved = operands.iter().enumerate().map(save).collect();
     let step = Step {
-        rule: Rule::Op(op),
+        rule,
         parents,
-        saved: operands.iter().enumerate().map(save).collect(),
+        saved,
         output: needs.output.then(|| output.slot.clone()),
         extra: extra.filter(|_| needs.extra).map(|e| e.slot.clone()),
         context: output.context,
@@ -169,7 +180,7 @@ pub(crate) fn custom(
     }
     let save = |x: &&RawTensor| match keep {
         Keep::Inputs => Saved::Value(x.slot.clone()),
-        Keep::Nothing | Keep::Output => Saved::Type(x.slot.dims.clone(), x.slot.dtype),
+        Keep::Nothing | Keep::Output => Saved::Same,
     };
     let step = Step {
         rule: Rule::Custom(Arc::new(rule)),

@@ -106,6 +106,7 @@ impl RawTensor {
 /// The gradients of a step's operands. With `tracked`, what was saved is given back its place in the graph, so that the gradients are tracked.
 fn differentiate(step: &Step, dy: &RawTensor, tracked: Option<&Arc<Entry>>) -> Vec<Option<RawTensor>> {
     match &step.rule {
+        Rule::Elementwise(e) => rules::row_gradients(*e, &Backward { step, dy, tracked }),
         Rule::Op(op) => rules::gradients(op, &Backward { step, dy, tracked }),
         Rule::Custom(rule) => {
             let b = Backward { step, dy, tracked };

@@ -5,6 +5,14 @@ use super::{RawTensor, apply, arg, constant, emit, refuse};
 use crate::Scalar;
 use crate::trace::Operand;
 
+/// The result's dtype of a two-operand row, if it takes operands of these dtypes.
+#[inline]
+fn pair_dtype(op: Elementwise, lhs: DType, rhs: DType) -> Option<DType> {
+    let row = op.row();
+    let fits = row.arity == 2 && lhs == rhs && row.accepts.contains(lhs);
+    fits.then_some(if row.gives == Gives::Bool { DType::Bool } else { lhs })
+}
+
 /// The operand with `dims` as sizes, expanded if it has others.
 #[track_caller]
 fn broadcast_to(op: &str, x: &RawTensor, dims: &[usize]) -> RawTensor {
@@ -37,39 +45,63 @@ impl RawTensor {
     /// Applies a two-operand row of the table; the operands are broadcast against each other and must have one dtype.
     #[track_caller]
     pub fn binary(&self, op: Elementwise, rhs: &RawTensor) -> RawTensor {
-        let row = op.row();
         let dtype = self.dtype();
-        if self.dims() == rhs.dims() && dtype == rhs.dtype() && row.arity == 2 && row.accepts.contains(dtype) {
-            let gives = if row.gives == Gives::Bool { DType::Bool } else { dtype };
+        let Some(gives) = pair_dtype(op, dtype, rhs.dtype()) else {
+            return apply(Op::Elementwise(op), &[Operand::Tensor(self), Operand::Tensor(rhs)]);
+        };
+        if self.dims() == rhs.dims() {
             return emit(Op::Elementwise(op), &[Operand::Tensor(self), Operand::Tensor(rhs)], self.slot.dims.clone(), gives, false);
         }
         let dims = common_dims(op, &[self, rhs]);
-        let (a, b) = (broadcast_to(op.name(), self, &dims), broadcast_to(op.name(), rhs, &dims));
-        apply(Op::Elementwise(op), &[Operand::Tensor(&a), Operand::Tensor(&b)])
+        if self.dims() == &dims[..] {
+            let rhs = rhs.expanded(&dims);
+            return emit(Op::Elementwise(op), &[Operand::Tensor(self), Operand::Tensor(&rhs)], dims, gives, false);
+        }
+        let lhs = self.expanded(&dims);
+        if rhs.dims() == &dims[..] {
+            return emit(Op::Elementwise(op), &[Operand::Tensor(&lhs), Operand::Tensor(rhs)], dims, gives, false);
+        }
+        let rhs = rhs.expanded(&dims);
+        emit(Op::Elementwise(op), &[Operand::Tensor(&lhs), Operand::Tensor(&rhs)], dims, gives, false)
+    }
+
+    /// Expanded to sizes that it is known to broadcast to.
+    #[track_caller]
+    fn expanded(&self, dims: &Dims) -> RawTensor {
+        emit(Op::Expand, &[Operand::Tensor(self)], dims.clone(), self.dtype(), true)
+    }
+
+    /// A two-operand row of this tensor and a scalar of its dtype, in the order of `operands`.
+    #[track_caller]
+    fn pair(&self, op: Elementwise, operands: [Operand<'_>; 2]) -> RawTensor {
+        match pair_dtype(op, self.dtype(), self.dtype()) {
+            Some(gives) => emit(Op::Elementwise(op), &operands, self.slot.dims.clone(), gives, false),
+            None => apply(Op::Elementwise(op), &operands),
+        }
     }
 
     /// Applies a two-operand row with a run-time scalar on the right: its value never makes a new program.
     #[track_caller]
     pub fn with_scalar(&self, op: Elementwise, rhs: Scalar) -> RawTensor {
-        apply(Op::Elementwise(op), &[Operand::Tensor(self), arg(self.dtype(), rhs)])
+        self.pair(op, [Operand::Tensor(self), arg(self.dtype(), rhs)])
     }
 
     /// Applies a two-operand row with a run-time scalar on the left.
     #[track_caller]
     pub fn scalar_with(&self, op: Elementwise, lhs: Scalar) -> RawTensor {
-        apply(Op::Elementwise(op), &[arg(self.dtype(), lhs), Operand::Tensor(self)])
+        self.pair(op, [arg(self.dtype(), lhs), Operand::Tensor(self)])
     }
 
     /// Applies a two-operand row with a structural constant on the right: part of the program, for the compiler to simplify with.
     #[track_caller]
     pub(crate) fn with_constant(&self, op: Elementwise, rhs: f64) -> RawTensor {
-        apply(Op::Elementwise(op), &[Operand::Tensor(self), constant(self.dtype(), rhs)])
+        self.pair(op, [Operand::Tensor(self), constant(self.dtype(), rhs)])
     }
 
     /// Applies a two-operand row with a structural constant on the left.
     #[track_caller]
     pub(crate) fn constant_with(&self, op: Elementwise, lhs: f64) -> RawTensor {
-        apply(Op::Elementwise(op), &[constant(self.dtype(), lhs), Operand::Tensor(self)])
+        self.pair(op, [constant(self.dtype(), lhs), Operand::Tensor(self)])
     }
 
     /// `value` where the bool `mask` holds, else this tensor: a selection, so NaN of the other side doesn't leak. All are broadcast.

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use hashbrown::HashMap;
 use kiln_ir::{DType, Dims, Executable, Graph, NodeId, Op, OpInputs, Program};
 
-use super::recording::Recording;
+use super::recording::{Code, Recording};
 use crate::lock::Mutex;
 
 /// Most programs kept.
@@ -36,7 +36,7 @@ pub(super) struct Variant {
 
 /// What a recording is recognised by.
 struct Kept {
-    op: Op,
+    code: Code,
     inputs: OpInputs,
     dims: Dims,
     dtype: DType,
@@ -45,6 +45,7 @@ struct Kept {
 /// A structure and its program.
 pub(crate) struct Entry {
     nodes: Vec<Kept>,
+    ops: Vec<Op>,
     live: Vec<u32>,
     donated: Vec<bool>,
     starts: Vec<u32>,
@@ -56,13 +57,14 @@ pub(crate) struct Entry {
 impl Entry {
     fn new(r: &Recording) -> Self {
         let nodes = r.nodes.iter().map(|n| Kept {
-            op: n.op.clone(),
+            code: n.code,
             inputs: n.inputs.clone(),
             dims: n.slot.as_ref().map_or_else(Dims::new, |s| s.dims.clone()),
             dtype: n.dtype,
         });
         Entry {
             nodes: nodes.collect(),
+            ops: r.ops.clone(),
             live: r.live.clone(),
             donated: r.donated.clone(),
             starts: r.starts.clone(),
@@ -76,11 +78,12 @@ impl Entry {
             && self.live == r.live
             && self.donated == r.donated
             && self.starts == r.starts
+            && self.ops == r.ops
             && self
                 .nodes
                 .iter()
                 .zip(&r.nodes)
-                .all(|(k, n)| k.op == n.op && k.inputs == n.inputs && k.dtype == n.dtype && n.slot.as_ref().is_none_or(|s| s.dims == k.dims))
+                .all(|(k, n)| k.code == n.code && k.inputs == n.inputs && k.dtype == n.dtype && n.slot.as_ref().is_none_or(|s| s.dims == k.dims))
     }
 
     /// The graph, with `built_in` starts as constants.
@@ -88,7 +91,14 @@ impl Entry {
         let mut g = Graph { donated: self.donated.clone(), inputs: self.donated.len(), args, ..Graph::default() };
         g.outputs = self.live.iter().map(|n| NodeId(*n)).collect();
         for k in &self.nodes {
-            g.push(k.op.clone(), k.inputs.clone(), k.dims.clone(), k.dtype);
+            let op = match k.code {
+                Code::Input(n) => Op::Input(n),
+                Code::Arg(n) => Op::Arg(n),
+                Code::Const(word) => Op::Const(word),
+                Code::Elementwise(e) => Op::Elementwise(e),
+                Code::Other(n) => self.ops[n as usize].clone(),
+            };
+            g.push(op, k.inputs.clone(), k.dims.clone(), k.dtype);
         }
         for n in &mut g.nodes {
             if let Op::Arg(a) = n.op

@@ -5,7 +5,7 @@ use core::hash::{BuildHasherDefault, Hash, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
-use kiln_ir::{DType, NodeId, Op, OpInputs};
+use kiln_ir::{DType, Elementwise, NodeId, Op, OpInputs};
 
 use super::hash::Hash128;
 use super::slot::Slot;
@@ -39,9 +39,20 @@ pub(crate) enum Operand<'a> {
     Scalar(ScalarWord),
 }
 
+/// What a recorded node computes, in few bytes: most nodes are scalars or rows of the elementwise table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Code {
+    Input(u32),
+    Arg(u32),
+    Const(u64),
+    Elementwise(Elementwise),
+    /// Number of an op in the recording's list.
+    Other(u32),
+}
+
 /// A recorded node. Sizes are in the slot; a node without one is a scalar.
 pub(super) struct Recorded {
-    pub op: Op,
+    pub code: Code,
     pub inputs: OpInputs,
     pub dtype: DType,
     pub slot: Option<Arc<Slot>>,
@@ -70,6 +81,8 @@ pub(crate) struct Recording {
     /// Number of this recording, unique in the process.
     pub number: u64,
     pub(super) nodes: Vec<Recorded>,
+    /// Ops of the nodes whose code is [`Code::Other`].
+    pub(super) ops: Vec<Op>,
     /// Node indices of the inputs, in input order.
     pub(super) inputs: Vec<u32>,
     /// Run-time scalars.
@@ -95,6 +108,7 @@ impl Recording {
         Recording {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             nodes: Vec::new(),
+            ops: Vec::new(),
             inputs: Vec::new(),
             args: Vec::new(),
             starts: Vec::new(),
@@ -112,6 +126,7 @@ impl Recording {
     pub fn reset(&mut self) {
         self.number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         self.nodes.clear();
+        self.ops.clear();
         self.inputs.clear();
         self.args.clear();
         self.starts.clear();
@@ -139,7 +154,7 @@ impl Recording {
     /// Whether anybody outside holds a result.
     #[cfg(feature = "std")]
     pub fn has_live(&self) -> bool {
-        self.nodes.iter().any(|n| !matches!(n.op, Op::Input(_)) && n.slot.as_ref().is_some_and(|s| Arc::strong_count(s) > 1))
+        self.nodes.iter().any(|n| !matches!(n.code, Code::Input(_)) && n.slot.as_ref().is_some_and(|s| Arc::strong_count(s) > 1))
     }
 
     /// The node of an operand whose slot is settled or pending here.
@@ -161,11 +176,11 @@ impl Recording {
         if known != id {
             return NodeId(known);
         }
-        let op = Op::Input(self.inputs.len() as u32);
+        let code = Code::Input(self.inputs.len() as u32);
         self.inputs.push(id);
         self.hash.word(0x1_0000 | slot.dtype as u64);
         self.hash.sizes(&slot.dims);
-        self.nodes.push(Recorded { op, inputs: OpInputs::new(), dtype: slot.dtype, slot: Some(slot.clone()) });
+        self.nodes.push(Recorded { code, inputs: OpInputs::new(), dtype: slot.dtype, slot: Some(slot.clone()) });
         self.held += slot.bytes();
         if self.held > self.next_scan {
             self.scan_held();
@@ -185,35 +200,42 @@ impl Recording {
     #[inline]
     fn scalar(&mut self, s: ScalarWord) -> NodeId {
         let id = self.len();
-        let (op, dtype) = match s {
+        let (code, dtype) = match s {
             ScalarWord::Const(dtype, word) => {
                 self.hash.word(0x2_0000 | dtype as u64);
                 self.hash.word(word);
-                (Op::Const(word), dtype)
+                (Code::Const(word), dtype)
             }
             ScalarWord::Arg(dtype, word) => {
                 self.hash.word(0x3_0000 | dtype as u64);
                 self.args.push(word);
-                (Op::Arg(self.args.len() as u32 - 1), dtype)
+                (Code::Arg(self.args.len() as u32 - 1), dtype)
             }
             ScalarWord::Start(start) => {
                 self.hash.word(0x4_0000);
                 self.starts.push(self.args.len() as u32);
                 self.args.push(start as u64);
-                (Op::Arg(self.args.len() as u32 - 1), DType::I64)
+                (Code::Arg(self.args.len() as u32 - 1), DType::I64)
             }
         };
-        self.nodes.push(Recorded { op, inputs: OpInputs::new(), dtype, slot: None });
+        self.nodes.push(Recorded { code, inputs: OpInputs::new(), dtype, slot: None });
         NodeId(id)
     }
 
     /// Appends a node.
     #[inline]
     pub fn push(&mut self, op: Op, inputs: OpInputs, slot: &Arc<Slot>, stated: bool) {
-        match op {
-            Op::Elementwise(e) => self.hash.word(0x5_0000 | e as u64),
-            ref other => other.hash(&mut self.hash),
-        }
+        let code = match op {
+            Op::Elementwise(e) => {
+                self.hash.word(0x5_0000 | e as u64);
+                Code::Elementwise(e)
+            }
+            other => {
+                other.hash(&mut self.hash);
+                self.ops.push(other);
+                Code::Other(self.ops.len() as u32 - 1)
+            }
+        };
         for i in &inputs {
             self.hash.word(i.0 as u64);
         }
@@ -221,6 +243,6 @@ impl Recording {
             self.hash.word(slot.dtype as u64);
             self.hash.sizes(&slot.dims);
         }
-        self.nodes.push(Recorded { op, inputs, dtype: slot.dtype, slot: Some(slot.clone()) });
+        self.nodes.push(Recorded { code, inputs, dtype: slot.dtype, slot: Some(slot.clone()) });
     }
 }

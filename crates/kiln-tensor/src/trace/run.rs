@@ -6,7 +6,7 @@ use core::sync::atomic::{Ordering, fence};
 use kiln_ir::{Buffer, Graph, Op, OutputSpec, RuntimeError};
 
 use super::cache::{Compiled, Entry, Variant};
-use super::recording::Recording;
+use super::recording::{Code, Recording};
 use crate::device::DeviceState;
 
 /// After this many compilations for varying slice starts, all starts are read as arguments.
@@ -60,7 +60,7 @@ fn find_owners(r: &mut Recording) {
     for (k, n) in r.nodes.iter().enumerate() {
         if let Some(slot) = &n.slot
             && Arc::strong_count(slot) > 1
-            && !matches!(n.op, Op::Input(_))
+            && !matches!(n.code, Code::Input(_))
         {
             r.live.push(k as u32);
         }

@@ -27,7 +27,7 @@ pub(super) fn needs(e: Elementwise, tracked: u32) -> Needs {
 }
 
 /// The gradients of a row's operands.
-pub(super) fn gradients(e: Elementwise, b: &Backward<'_>) -> Vec<Option<RawTensor>> {
+pub(in crate::autodiff) fn gradients(e: Elementwise, b: &Backward<'_>) -> Vec<Option<RawTensor>> {
     use Elementwise::*;
     let dy = b.dy;
     let one = |dx: RawTensor| vec![Some(dx)];

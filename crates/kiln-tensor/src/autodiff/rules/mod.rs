@@ -8,6 +8,8 @@ mod index;
 mod reduce;
 mod structure;
 
+pub(super) use elementwise::gradients as row_gradients;
+
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -169,7 +171,7 @@ impl Backward<'_> {
                 let tape = self.tracked.and(self.step.parents[i].clone());
                 RawTensor { slot: slot.clone(), context: self.context(), tape }
             }
-            Saved::Type(..) | Saved::Scalar(_) => unreachable!("operand {i} is not among what its rule keeps"),
+            Saved::Same | Saved::Type(_) | Saved::Scalar(_) => unreachable!("operand {i} is not among what its rule keeps"),
         }
     }
 
@@ -177,7 +179,7 @@ impl Backward<'_> {
     pub fn operand(&self, i: usize) -> Value {
         match &self.step.saved[i] {
             Saved::Scalar(s) => Value::Scalar(*s),
-            Saved::Value(_) | Saved::Type(..) => Value::Tensor(self.value(i)),
+            Saved::Value(_) | Saved::Same | Saved::Type(_) => Value::Tensor(self.value(i)),
         }
     }
 
@@ -185,14 +187,15 @@ impl Backward<'_> {
     pub fn scalar(&self, i: usize) -> Operand<'static> {
         match &self.step.saved[i] {
             Saved::Scalar(s) => Operand::Scalar(*s),
-            Saved::Value(_) | Saved::Type(..) => unreachable!("operand {i} is a tensor"),
+            Saved::Value(_) | Saved::Same | Saved::Type(_) => unreachable!("operand {i} is a tensor"),
         }
     }
 
     /// Sizes of operand `i`.
     pub fn dims(&self, i: usize) -> &[usize] {
         match &self.step.saved[i] {
-            Saved::Type(dims, _) => dims,
+            Saved::Same => self.dy.dims(),
+            Saved::Type(t) => &t.0,
             Saved::Value(slot) => &slot.dims,
             Saved::Scalar(_) => &[],
         }
@@ -201,7 +204,8 @@ impl Backward<'_> {
     /// Dtype of operand `i`.
     pub fn dtype(&self, i: usize) -> DType {
         match &self.step.saved[i] {
-            Saved::Type(_, dtype) => *dtype,
+            Saved::Same => self.dy.dtype(),
+            Saved::Type(t) => t.1,
             Saved::Value(slot) => slot.dtype,
             Saved::Scalar(ScalarWord::Const(dtype, _) | ScalarWord::Arg(dtype, _)) => *dtype,
             Saved::Scalar(ScalarWord::Start(_)) => DType::I64,

@@ -1,0 +1,170 @@
+//! What recording, taping and replaying cost, on a device whose kernels do nothing.
+//!
+//! Budgets: 80 ns to record an op (drop and liveness scan included), 200 ns with tape, 1 µs for a cached flush plus 0.2 µs a kernel.
+use std::any::Any;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Instant;
+
+use kiln_ir::runtime::Storage;
+use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, Program, Runtime, RuntimeError};
+use kiln_tensor::Device;
+use kiln_tensor::raw::RawTensor;
+
+/// A device that hands out empty memory and runs nothing.
+struct Idle(Limits, Arc<Nothing>);
+
+#[derive(Debug)]
+struct Nothing;
+
+impl Storage for Nothing {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Executable for Nothing {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Runtime for Idle {
+    fn limits(&self) -> &Limits {
+        &self.0
+    }
+    fn info(&self) -> DeviceInfo {
+        DeviceInfo { kind: "idle", name: "idle".into(), memory: 0 }
+    }
+    fn supports(&self, _: &Kernel) -> bool {
+        true
+    }
+    fn supports_dtype(&self, _: DType) -> bool {
+        true
+    }
+    fn alloc(&self, bytes: usize) -> Result<Buffer, RuntimeError> {
+        Ok(Buffer::new(Arc::new(Nothing), bytes))
+    }
+    fn upload(&self, bytes: &[u8]) -> Result<Buffer, RuntimeError> {
+        Ok(Buffer::new(Arc::new(Nothing), bytes.len()))
+    }
+    fn download(&self, _: &Buffer, _: &mut [u8]) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+    fn compile(&self, _: Arc<Program>) -> Result<Arc<dyn Executable>, RuntimeError> {
+        Ok(self.1.clone())
+    }
+    fn run(&self, _: &dyn Executable, _: &[Buffer], _: &[Buffer], _: &[u64]) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+    fn sync(&self) -> Result<(), RuntimeError> {
+        Ok(())
+    }
+    fn memory(&self) -> MemoryUse {
+        MemoryUse::default()
+    }
+    fn cleanup(&self) {}
+}
+
+/// Median nanoseconds of `f`, which does `n` things, for one of them.
+fn measure(name: &str, n: usize, mut f: impl FnMut()) {
+    for _ in 0..20 {
+        f();
+    }
+    let mut times: Vec<f64> = (0..200)
+        .map(|_| {
+            let start = Instant::now();
+            f();
+            start.elapsed().as_nanos() as f64 / n as f64
+        })
+        .collect();
+    times.sort_by(f64::total_cmp);
+    println!("{name:<60} {:>9.1} ns", times[times.len() / 2]);
+}
+
+fn main() {
+    let limits = Limits { parallelism: 2, row_bytes: 32 << 10, grain_bytes: 64 << 10, epilogues: true, max_buffers: usize::MAX };
+    let device = Device::with_runtime("idle", Arc::new(Idle(limits, Arc::new(Nothing))));
+    let input = |d: &Device| RawTensor::from_slice(d, &[16], DType::F32, &[1f32; 16]);
+    let (x, y) = (input(&device), input(&device));
+    let n = 1000;
+
+    measure("record an addition, dropped and flushed as dead", n, || {
+        let mut z = x.clone();
+        for _ in 0..n {
+            z = z.add(&y);
+        }
+        drop(z);
+        device.flush().unwrap();
+    });
+    measure("record an addition, result flushed from the cache", n, || {
+        let mut z = x.clone();
+        for _ in 0..n {
+            z = z.add(&y);
+        }
+        device.flush().unwrap();
+        black_box(&z);
+    });
+    measure("record an addition with a scalar", n, || {
+        let mut z = x.clone();
+        for _ in 0..n {
+            z = z.add_scalar(1.5);
+        }
+        drop(z);
+        device.flush().unwrap();
+    });
+    measure("record a broadcast addition (two ops)", n, || {
+        let row = y.reshape(&[1, 16]);
+        let mut z = x.reshape(&[16, 1]).expand(&[16, 16]);
+        for _ in 0..n {
+            z = z.add(&row);
+        }
+        drop(z);
+        device.flush().unwrap();
+    });
+    measure("record a reshape", n, || {
+        let mut z = x.clone();
+        for k in 0..n {
+            z = z.reshape(if k % 2 == 0 { &[4, 4] } else { &[16] });
+        }
+        drop(z);
+        device.flush().unwrap();
+    });
+    let tracked = input(&device.clone().autodiff()).require_grad();
+    measure("record an addition with tape", n, || {
+        let mut z = tracked.clone();
+        for _ in 0..n {
+            z = z.add(&y);
+        }
+        drop(z);
+        device.flush().unwrap();
+    });
+    measure("record a product with tape", n, || {
+        let mut z = tracked.clone();
+        for _ in 0..n {
+            z = z.mul(&y);
+        }
+        drop(z);
+        device.flush().unwrap();
+    });
+    measure("record a product with tape, and its backward pass", n, || {
+        let mut z = tracked.clone();
+        for _ in 0..n {
+            z = z.mul(&y);
+        }
+        black_box(z.backward());
+        device.flush().unwrap();
+    });
+    measure("cached flush of one addition, recording included", 1, || {
+        let z = x.add(&y);
+        device.flush().unwrap();
+        black_box(&z);
+    });
+    let many: Vec<RawTensor> = (0..100).map(|_| input(&device)).collect();
+    measure("cached flush of 100 additions with 101 inputs, per addition", 100, || {
+        let out: Vec<RawTensor> = many.iter().map(|m| m.add(&y)).collect();
+        device.flush().unwrap();
+        black_box(&out);
+    });
+    println!("{:?}", device.trace_stats());
+}
