@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 use kiln_ir::dims::numel;
 use kiln_ir::op::{OpInputs, word_from_f64, word_from_int, word_value};
-use kiln_ir::{DType, Dims, Elementwise, Graph, Node, NodeId, Op, ReduceOp};
+use kiln_ir::{Class, DType, Dims, Elementwise, Graph, Node, NodeId, Op, ReduceOp};
 use smallvec::SmallVec;
 
 /// A graph that computes the same outputs with no dead, repeated or needless node.
@@ -69,8 +69,9 @@ struct Builder {
 impl Builder {
     /// Adds a node after rewriting it: the result may be an older node.
     fn add(&mut self, mut node: Node) -> NodeId {
-        if node.dims.contains(&0) && !matches!(node.op, Op::Input(_)) {
-            // Nothing to compute: any filler of the shape will do.
+        let other_results = matches!(node.op.class(), Class::Attention | Class::Host);
+        if node.dims.contains(&0) && !matches!(node.op, Op::Input(_)) && !other_results {
+            // Nothing to compute: any filler of the shape will do (where other results may have elements, the op stays).
             let zero = self.add(constant(node.dtype, 0));
             node = Node { op: Op::Expand, inputs: OpInputs::from_slice(&[zero]), dims: node.dims, dtype: node.dtype };
         }
