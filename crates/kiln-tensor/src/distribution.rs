@@ -39,7 +39,7 @@ impl Distribution {
     }
 
     #[track_caller]
-    fn check(self) {
+    pub(crate) fn check(self) {
         match self {
             Self::Default => {}
             Self::Bernoulli(p) => assert!((0.0..=1.0).contains(&p), "Bernoulli: probability {p} is outside of 0..=1"),

@@ -6,6 +6,7 @@
 
 extern crate alloc;
 
+mod api;
 mod autodiff;
 mod data;
 mod device;
@@ -23,11 +24,28 @@ mod shape;
 mod slice;
 mod trace;
 
-/// Conversion of single values to every element type.
+/// Conversion of single values to every element type, and of tensors between types.
 pub mod cast {
     pub use crate::element::ToElement;
 }
 
+/// The kinds of tensors, and which operations each kind has.
+pub mod kind {
+    pub use crate::api::kind::{Autodiff, Basic, Bool, Float, FloatMath, Int, Kind, Numeric, Ordered, TensorKind, Transaction};
+}
+
+/// The options of operations.
+pub mod ops {
+    pub use crate::api::options::*;
+}
+
+pub use api::cast::Cast;
+pub use api::kind::{Bool, Float, Int};
+pub use api::options::{IndexingUpdateOp, IntoPadding};
+pub use api::{DEFAULT_ATOL, DEFAULT_RTOL, DimIter, Tensor, TensorCreationOptions, Transaction, cartesian_grid, read_sync, try_read_sync};
+#[doc(hidden)]
+pub use api::{ShapeSlot, check_shape, shape_of_any_rank, shape_of_rank};
+pub use api::{activation, grid, loss, module};
 pub use autodiff::Gradients;
 pub use data::{AccessError, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError};
 pub use device::{

@@ -97,6 +97,17 @@ impl Bytes {
         Self { range: 0..bytes.len(), memory: Memory::By1(bytes) }
     }
 
+    /// Zeros, aligned for elements of the given size (at most 8).
+    pub fn zeroed(len: usize, align: usize) -> Self {
+        let memory = match align {
+            1 => Memory::By1(alloc::vec![0; len]),
+            2 => Memory::By2(alloc::vec![0; len.div_ceil(2)]),
+            4 => Memory::By4(alloc::vec![0; len.div_ceil(4)]),
+            _ => Memory::By8(alloc::vec![0; len.div_ceil(8)]),
+        };
+        Self { memory, range: 0..len }
+    }
+
     /// Takes over a vector of elements, with its alignment.
     pub fn from_elems<E>(elems: Vec<E>) -> Self
     where

@@ -1,0 +1,135 @@
+//! `Tensor`: the typed shell over the untyped core. Every method resolves its arguments and makes one call.
+
+pub mod activation;
+mod analysis;
+mod arithmetic;
+mod boolean;
+pub mod cast;
+mod comparison;
+mod creation;
+mod float;
+mod gradient;
+pub mod grid;
+mod indexing;
+mod integer;
+pub mod kind;
+pub mod loss;
+pub mod module;
+mod operators;
+pub mod options;
+mod order;
+mod part;
+mod reduction;
+mod shape_assert;
+mod transfer;
+mod view;
+
+pub use comparison::{DEFAULT_ATOL, DEFAULT_RTOL};
+pub use creation::TensorCreationOptions;
+pub use integer::cartesian_grid;
+pub use part::DimIter;
+pub use shape_assert::{ShapeSlot, check_shape, shape_of_any_rank, shape_of_rank};
+pub use transfer::{Transaction, read_sync, try_read_sync};
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use kind::{Basic, Float};
+
+use crate::device::Device;
+use crate::dtype::DType;
+use crate::raw::RawTensor;
+use crate::shape::Shape;
+
+/// A tensor of rank `D` and kind `K` ([`Float`], [`Int`](kind::Int) or [`Bool`](kind::Bool)).
+///
+/// A tensor is a handle: cloning is cheap, and operations are recorded first and computed together when a value is read.
+/// Operations that do not fit panic at the caller's line and name the shapes.
+///
+/// ```
+/// use kiln_tensor::{Device, Tensor};
+/// let device = Device::default();
+/// let x = Tensor::<2>::from_data([[1.0, 2.0], [3.0, 4.0]], &device);
+/// let y = (x.clone() * 2.0 + x).sum_dim(1);
+/// assert_eq!(y.try_to_vec_as::<f32>().unwrap(), [9.0, 21.0]);
+/// ```
+pub struct Tensor<const D: usize, K = Float>
+where
+    K: Basic,
+{
+    raw: RawTensor,
+    kind: PhantomData<K>,
+}
+
+impl<const D: usize, K: Basic> Clone for Tensor<D, K> {
+    fn clone(&self) -> Self {
+        Self { raw: self.raw.clone(), kind: PhantomData }
+    }
+}
+
+impl<const D: usize, K: Basic> fmt::Debug for Tensor<D, K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor<{D}, {}>({:?})", K::name(), self.raw)
+    }
+}
+
+impl<const D: usize, K: Basic> Tensor<D, K> {
+    /// The typed tensor of an untyped one.
+    ///
+    /// # Panics
+    /// When its rank is not `D` or its elements are not of kind `K`.
+    #[track_caller]
+    pub fn from_raw(raw: RawTensor) -> Self {
+        check_type(&raw, D, K::KIND);
+        Self { raw, kind: PhantomData }
+    }
+
+    /// The untyped tensor.
+    pub fn into_raw(self) -> RawTensor {
+        self.raw
+    }
+
+    /// The untyped tensor, borrowed.
+    pub fn as_raw(&self) -> &RawTensor {
+        &self.raw
+    }
+
+    /// The rank, `D`.
+    pub fn rank(&self) -> usize {
+        D
+    }
+
+    /// The type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.raw.dtype().into()
+    }
+
+    /// The sizes of the axes.
+    pub fn dims(&self) -> [usize; D] {
+        let mut dims = [0; D];
+        dims.copy_from_slice(self.raw.dims());
+        dims
+    }
+
+    /// The shape.
+    pub fn shape(&self) -> Shape {
+        self.raw.dims().into()
+    }
+
+    /// Where the tensor lives, with its autodiff settings.
+    pub fn device(&self) -> Device {
+        self.raw.device()
+    }
+
+    /// Whether nobody else holds the elements, so that an operation may reuse their memory.
+    pub fn can_mut(&self) -> bool {
+        self.raw.is_unique()
+    }
+}
+
+#[track_caller]
+fn check_type(raw: &RawTensor, rank: usize, kind: kind::Kind) {
+    let dtype = DType::from(raw.dtype());
+    assert!(raw.rank() == rank, "a tensor of shape {:?} is not of rank {rank}", raw.dims());
+    assert!(kind.contains(dtype), "a tensor of {} is not of kind {}", dtype.name(), kind.as_str());
+}
