@@ -1,0 +1,429 @@
+//! The state of one task while it runs a plan: slot pointers, coordinates, and the execution of steps.
+use kiln_ir::BufId;
+use smallvec::SmallVec;
+
+use super::plan::{Plan, argument_bits};
+use super::random::RandomRow;
+use super::reduction::{SearchRows, rows as row_count};
+use super::step::*;
+use super::stored::{Transposed, number};
+use crate::memory::{Cache, OutOfMemory, Storage};
+
+/// The memory a kernel works on.
+#[derive(Clone, Copy)]
+pub struct Buffers<'a> {
+    /// Address of each buffer of the program; what a kernel does not touch may be null.
+    pub addresses: &'a [*mut u8],
+    /// Words of the run-time scalars.
+    pub args: &'a [u64],
+}
+
+// SAFETY: tasks of a kernel write disjoint elements; the caller of a kernel vouches for the addresses.
+unsafe impl Sync for Buffers<'_> {}
+// SAFETY: as above.
+unsafe impl Send for Buffers<'_> {}
+
+impl Buffers<'_> {
+    fn address(&self, buf: BufId) -> *mut u8 {
+        self.addresses[buf.index()]
+    }
+}
+
+/// What is computed once a run, for all tasks.
+pub(super) struct Run<'a> {
+    pub plan: &'a Plan,
+    pub buffers: Buffers<'a>,
+    /// Value of each access at coordinates 0.
+    pub origins: SmallVec<[isize; 24]>,
+    /// Whether no store overlaps a load, so that values may be computed in their destination.
+    pub apart: bool,
+}
+
+impl<'a> Run<'a> {
+    pub fn new(plan: &'a Plan, buffers: Buffers<'a>) -> Self {
+        let origins = plan.accesses.iter().map(|a| a.affine.origin(buffers.args)).collect();
+        let apart = plan.stores.iter().all(|s| {
+            let start = buffers.address(s.buf).addr();
+            let end = start + s.len * s.stored as usize;
+            // A buffer that starts inside the stored one or in which the stored one starts: lengths of read buffers are bounded by their end.
+            plan.loads.iter().all(|l| {
+                let from = buffers.address(l.buf).addr();
+                let to = from + l.len * l.stored as usize;
+                to <= start || end <= from
+            })
+        });
+        Run { plan, buffers, origins, apart }
+    }
+}
+
+/// A tile in the hands of a caller of a prologue or epilogue.
+#[derive(Clone, Copy)]
+pub(super) struct Foreign {
+    pub pointer: *mut u8,
+    /// Elements between rows.
+    pub stride: usize,
+}
+
+/// The tile that steps work on.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    /// Axes of rows and columns.
+    pub outer: usize,
+    pub inner: usize,
+    pub rows: usize,
+    pub columns: usize,
+}
+
+pub(super) struct Frame<'a> {
+    pub run: &'a Run<'a>,
+    _memory: Storage,
+    base: *mut u8,
+    pub slots: SmallVec<[*mut u8; 48]>,
+    pub coords: SmallVec<[usize; 8]>,
+    pub foreign: Foreign,
+    /// Position of the tile's first element (`Along`) or row (`Across`) among the reduced points.
+    pub position: usize,
+}
+
+impl<'a> Frame<'a> {
+    /// Scratch memory for a task, with the uniform values computed.
+    pub fn new(run: &'a Run<'a>) -> Result<Self, OutOfMemory> {
+        let plan = run.plan;
+        let memory = Cache::global().allocate(plan.scratch.max(1))?;
+        let base = memory.as_ptr();
+        let slots = plan.homes.iter().map(|h| base.wrapping_add(h.offset)).collect();
+        let coords = SmallVec::from_elem(0, plan.geometry.dims.len());
+        let foreign = Foreign { pointer: core::ptr::null_mut(), stride: 0 };
+        let mut frame = Frame { run, _memory: memory, base, slots, coords, foreign, position: 0 };
+        for &(offset, bits) in &plan.constants {
+            // SAFETY: constants have 8 bytes in the scratch memory.
+            unsafe { *(base.add(offset) as *mut u64) = bits };
+        }
+        // SAFETY: uniform steps touch single elements of scratch memory only.
+        unsafe { frame.execute(&plan.uniform, Tile { outer: 0, inner: 0, rows: 1, columns: 1 }) };
+        Ok(frame)
+    }
+
+    /// Sets the moving slots for lane `lane` and reduced element `element` of the block.
+    pub fn move_slots(&mut self, lane: usize, element: usize) {
+        for &slot in &self.run.plan.moving {
+            let home = self.run.plan.homes[slot as usize];
+            let by = match home.motion {
+                Motion::Fixed => 0,
+                Motion::Lane(size) => lane * size as usize,
+                Motion::Row(size) => element * size as usize,
+            };
+            self.slots[slot as usize] = self.base.wrapping_add(home.offset + by);
+        }
+    }
+
+    #[inline]
+    fn offset(&self, access: AccessId) -> isize {
+        let coeffs = &self.run.plan.accesses[access as usize].coeffs;
+        let mut at = self.run.origins[access as usize];
+        for (&c, &i) in coeffs.iter().zip(&self.coords) {
+            at += c * i as isize;
+        }
+        at
+    }
+
+    #[inline]
+    fn strides(&self, access: AccessId, tile: Tile) -> (isize, isize) {
+        let coeffs = &self.run.plan.accesses[access as usize].coeffs;
+        (coeffs[tile.outer], coeffs[tile.inner])
+    }
+
+    #[inline]
+    fn slot(&self, slot: Slot) -> *mut u8 {
+        self.slots[slot as usize]
+    }
+
+    fn home(&self, slot: Slot) -> *mut u8 {
+        self.base.wrapping_add(self.run.plan.homes[slot as usize].offset)
+    }
+
+    /// Executes steps on a tile at the current coordinates.
+    ///
+    /// # Safety
+    /// The plan's buffers are valid for every point of the tile, and no other task writes what this one reads or writes.
+    pub unsafe fn execute(&mut self, steps: &[Step], tile: Tile) {
+        let n = tile.rows * tile.columns;
+        let null = core::ptr::null();
+        for step in steps {
+            match *step {
+                Step::Map { run, dst, sources: [a, b, c], one } => {
+                    // SAFETY: slots hold `n` elements (or the one that the loop reads), and a destination is no source.
+                    unsafe { run(self.slot(dst), self.slot(a), self.slot(b), self.slot(c), if one { 1 } else { n }) };
+                }
+                Step::Load { load, dst } => {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.load(&self.run.plan.loads[load as usize], dst, tile) };
+                }
+                Step::Place { store, slot } => {
+                    let store = &self.run.plan.stores[store as usize];
+                    let (so, si) = self.strides(store.access, tile);
+                    let contiguous = si == 1 && (tile.rows == 1 || so == tile.columns as isize);
+                    self.slots[slot as usize] = if self.run.apart && contiguous { self.target(store) } else { self.home(slot) };
+                }
+                Step::Store { store, src } => {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.store(&self.run.plan.stores[store as usize], self.slot(src), tile) };
+                }
+                Step::Count { run, access, dst } => {
+                    let (so, si) = self.strides(access, tile);
+                    let at = self.offset(access);
+                    for row in 0..tile.rows {
+                        let pair = [(at + row as isize * so) as i64, si as i64];
+                        // SAFETY: the slot holds a tile of 8-byte elements.
+                        unsafe { run(self.slot(dst).add(row * tile.columns * 8), pair.as_ptr().cast(), null, null, tile.columns) };
+                    }
+                }
+                Step::Random { run, access, seed, dst, step_bytes } => {
+                    let (so, si) = self.strides(access, tile);
+                    let at = self.offset(access);
+                    // SAFETY: the seed is a `u64` in a slot.
+                    let seed = unsafe { *(self.slot(seed) as *const u64) };
+                    for row in 0..tile.rows {
+                        let numbers = RandomRow { seed, start: (at + row as isize * so) as u64, step: si as i64 };
+                        // SAFETY: the slot holds a tile.
+                        unsafe {
+                            let to = self.slot(dst).add(row * tile.columns * step_bytes as usize);
+                            run(to, (&raw const numbers).cast(), null, null, tile.columns);
+                        }
+                    }
+                }
+                Step::Inside { bounds, dst } => {
+                    let bounds = &self.run.plan.bounds[bounds as usize];
+                    for row in 0..tile.rows {
+                        let (low, high) = self.inside(bounds, tile, row);
+                        // SAFETY: the slot holds a tile of bytes.
+                        unsafe {
+                            let to = self.slot(dst).add(row * tile.columns);
+                            to.write_bytes(0, tile.columns);
+                            to.add(low).write_bytes(1, high - low);
+                        }
+                    }
+                }
+                Step::Along { reduce, src } => {
+                    let plan = &self.run.plan.reduces[reduce as usize];
+                    // SAFETY: the cell is ours and the slot holds a tile.
+                    unsafe { (plan.loops.along)(self.slot(plan.cell), self.slot(src), number(self.position as isize), null, n) };
+                }
+                Step::Across { reduce, src } => {
+                    let plan = &self.run.plan.reduces[reduce as usize];
+                    let (cell, src) = (self.slot(plan.cell), self.slot(src));
+                    if plan.loops.search {
+                        let search = SearchRows { best: self.slot(plan.aside), position: self.position as i64, rows: tile.rows };
+                        // SAFETY: accumulators for all columns are ours and the slot holds a tile.
+                        unsafe { (plan.loops.across)(cell, src, (&raw const search).cast(), null, tile.columns) };
+                    } else {
+                        // SAFETY: as above.
+                        unsafe { (plan.loops.across)(cell, src, row_count(tile.rows), null, tile.columns) };
+                    }
+                }
+                Step::Expand { src, dst, size } => {
+                    let bytes = tile.columns * size as usize;
+                    for row in 0..self.run.plan.geometry.rows {
+                        // SAFETY: the destination holds a tile of the geometry's rows, the source one row, in different memory.
+                        unsafe { core::ptr::copy_nonoverlapping(self.slot(src), self.slot(dst).add(row * bytes), bytes) };
+                    }
+                }
+                Step::Splat { src, dst, size } => {
+                    // SAFETY: the source holds an element and the destination a tile.
+                    unsafe { splat(self.slot(dst), self.slot(src), size, n) };
+                }
+                Step::Acc { dst, size } => {
+                    let (size, stride) = (size as usize, self.foreign.stride);
+                    if tile.rows == 1 || stride == tile.columns {
+                        self.slots[dst as usize] = self.foreign.pointer;
+                        continue;
+                    }
+                    let home = self.home(dst);
+                    self.slots[dst as usize] = home;
+                    for row in 0..tile.rows {
+                        // SAFETY: the caller's tile has these rows, the slot room for them.
+                        unsafe {
+                            let from = self.foreign.pointer.add(row * stride * size);
+                            core::ptr::copy_nonoverlapping(from, home.add(row * tile.columns * size), tile.columns * size);
+                        }
+                    }
+                }
+                Step::Out { src, size } => {
+                    let bytes = tile.columns * size as usize;
+                    for row in 0..tile.rows {
+                        // SAFETY: the caller's tile has room for these rows.
+                        unsafe {
+                            let to = self.foreign.pointer.add(row * self.foreign.stride * size as usize);
+                            core::ptr::copy_nonoverlapping(self.slot(src).add(row * bytes), to, bytes);
+                        }
+                    }
+                }
+                Step::Arg { number, dst, form } => {
+                    let bits = argument_bits(form, self.run.buffers.args[number as usize]);
+                    // SAFETY: uniform slots have 8 bytes.
+                    unsafe { *(self.slot(dst) as *mut u64) = bits };
+                }
+            }
+        }
+    }
+
+    /// Address of a store's first element of the tile.
+    #[inline]
+    fn target(&self, store: &StorePlan) -> *mut u8 {
+        self.run.buffers.address(store.buf).wrapping_offset(self.offset(store.access) * store.stored as isize)
+    }
+
+    /// The columns of a row of the tile that are inside all bounds.
+    fn inside(&self, bounds: &Bounds, tile: Tile, row: usize) -> (usize, usize) {
+        let (mut low, mut high) = (0isize, tile.columns as isize);
+        for &(access, extent) in bounds {
+            let (so, si) = self.strides(access, tile);
+            let at = self.offset(access) + so * row as isize;
+            let extent = extent as isize;
+            match si {
+                0 if (0..extent).contains(&at) => {}
+                0 => high = 0,
+                s if s > 0 => {
+                    low = low.max((-at).max(0).div_ceil_of(s));
+                    high = high.min((extent - at).max(0).div_ceil_of(s));
+                }
+                s => {
+                    // Falling values: at + s i < extent and at + s i >= 0.
+                    let s = -s;
+                    low = low.max((at - extent + 1).max(0).div_ceil_of(s));
+                    high = high.min(if at < 0 { 0 } else { at / s + 1 });
+                }
+            }
+        }
+        if low >= high { (0, 0) } else { (low as usize, high as usize) }
+    }
+
+    /// Whether the whole tile is inside all bounds.
+    fn is_inside(&self, bounds: &Bounds, tile: Tile) -> bool {
+        bounds.iter().all(|&(access, extent)| {
+            let (so, si) = self.strides(access, tile);
+            let (down, right) = (so * (tile.rows as isize - 1), si * (tile.columns as isize - 1));
+            let at = self.offset(access);
+            at + down.min(0) + right.min(0) >= 0 && at + down.max(0) + right.max(0) < extent as isize
+        })
+    }
+
+    /// # Safety
+    /// The buffer is readable where the bounds hold.
+    unsafe fn load(&mut self, load: &LoadPlan, dst: Slot, tile: Tile) {
+        let buffer = self.run.buffers.address(load.buf);
+        let from = buffer.wrapping_offset(self.offset(load.access) * load.stored as isize) as *const u8;
+        let (so, si) = self.strides(load.access, tile);
+        let (rows, columns) = (tile.rows, tile.columns);
+        let contiguous = (si == 1 || columns == 1) && (rows == 1 || so == columns as isize);
+        let inside = load.bounds.is_empty() || self.is_inside(&load.bounds, tile);
+        if contiguous && inside && load.moves.native && !load.copied {
+            self.slots[dst as usize] = from as *mut u8;
+            return;
+        }
+        let home = self.home(dst);
+        self.slots[dst as usize] = home;
+        let (held, stored) = (load.held as usize, load.stored as isize);
+        let null = core::ptr::null();
+        // SAFETY: the home holds a tile; the buffer is readable at every point that is inside.
+        unsafe {
+            if !inside {
+                for row in 0..rows {
+                    let (low, high) = self.inside(&load.bounds, tile, row);
+                    let to = home.add(row * columns * held);
+                    to.write_bytes(0, columns * held);
+                    if low < high {
+                        let from = from.wrapping_offset((so * row as isize + si * low as isize) * stored);
+                        load_row(load, to.add(low * held), from, si, high - low);
+                    }
+                }
+            } else if contiguous {
+                (load.moves.load)(home, from, null, null, rows * columns);
+            } else if si == 0 && so == 0 {
+                (load.moves.load_strided)(home, from, number(0), null, rows * columns);
+            } else if so == 0 {
+                load_row(load, home, from, si, columns);
+                let bytes = columns * held;
+                for row in 1..rows {
+                    core::ptr::copy_nonoverlapping(home, home.add(row * bytes), bytes);
+                }
+            } else if so == 1 && rows > 1 && columns > 1 {
+                let shape = Transposed { rows, step: si };
+                (load.moves.load_transposed)(home, from, (&raw const shape).cast(), null, columns);
+            } else {
+                for row in 0..rows {
+                    load_row(load, home.add(row * columns * held), from.wrapping_offset(so * row as isize * stored), si, columns);
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// The buffer is writable at every point of the tile.
+    unsafe fn store(&self, store: &StorePlan, src: *const u8, tile: Tile) {
+        let target = self.target(store);
+        let (so, si) = self.strides(store.access, tile);
+        let (rows, columns) = (tile.rows, tile.columns);
+        let null = core::ptr::null();
+        let held = store.held as usize;
+        // SAFETY: the slot holds a tile, and the caller vouches for the buffer.
+        unsafe {
+            if (si == 1 || columns == 1) && (rows == 1 || so == columns as isize) {
+                if core::ptr::eq(src, target) {
+                    return;
+                }
+                (store.moves.store)(target, src, null, null, rows * columns);
+                return;
+            }
+            for row in 0..rows {
+                let from = src.add(row * columns * held);
+                let to = target.wrapping_offset(so * row as isize * store.stored as isize);
+                if si == 1 {
+                    (store.moves.store)(to, from, null, null, columns);
+                } else {
+                    (store.moves.store_strided)(to, from, number(si), null, columns);
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `n` elements are readable `step` apart, and writable at `to`.
+unsafe fn load_row(load: &LoadPlan, to: *mut u8, from: *const u8, step: isize, n: usize) {
+    let null = core::ptr::null();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if step == 1 {
+            (load.moves.load)(to, from, null, null, n);
+        } else {
+            (load.moves.load_strided)(to, from, number(step), null, n);
+        }
+    }
+}
+
+/// Repeats an element of `size` bytes `n` times.
+///
+/// # Safety
+/// The source holds an element, and the destination room for `n`, apart from it.
+pub(super) unsafe fn splat(dst: *mut u8, src: *const u8, size: u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match size {
+            1 => dst.write_bytes(*src, n),
+            4 => core::slice::from_raw_parts_mut(dst as *mut u32, n).fill(*(src as *const u32)),
+            _ => core::slice::from_raw_parts_mut(dst as *mut u64, n).fill(*(src as *const u64)),
+        }
+    }
+}
+
+trait DivCeil {
+    fn div_ceil_of(self, by: isize) -> isize;
+}
+
+impl DivCeil for isize {
+    /// Quotient rounded up, for a non-negative dividend.
+    fn div_ceil_of(self, by: isize) -> isize {
+        (self as usize).div_ceil(by as usize) as isize
+    }
+}
