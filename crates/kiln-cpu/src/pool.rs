@@ -351,6 +351,10 @@ mod threaded {
         }
     }
 
+    // A panic in a task leaves the pool as it was (see the tests).
+    impl core::panic::UnwindSafe for Pool {}
+    impl core::panic::RefUnwindSafe for Pool {}
+
     impl Drop for Pool {
         fn drop(&mut self) {
             self.shared.stop.store(true, SeqCst);

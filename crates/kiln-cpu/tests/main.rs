@@ -5,3 +5,4 @@ mod math;
 mod memory;
 mod oracle;
 mod pool;
+mod tile;

@@ -155,7 +155,8 @@ impl<'a> Frame<'a> {
                     // SAFETY: slots hold `n` elements (or the one that the loop reads), and a destination is no source.
                     unsafe { run(self.slot(dst), self.slot(a), self.slot(b), self.slot(c), if one { 1 } else { n }) };
                 }
-                Step::Load { load, dst } => {
+                Step::Load { load, dst, one } => {
+                    let tile = if one { Tile { rows: 1, columns: 1, ..tile } } else { tile };
                     // SAFETY: the caller's promise.
                     unsafe { self.load(&self.run.plan.loads[load as usize], dst, tile) };
                 }
@@ -321,7 +322,11 @@ impl<'a> Frame<'a> {
             self.slots[dst as usize] = from as *mut u8;
             return;
         }
-        let home = self.home(dst);
+        // A value kept for the row has its place there.
+        let home = match self.run.plan.homes[dst as usize].motion {
+            Motion::Fixed => self.home(dst),
+            Motion::Lane(_) | Motion::Row(_) => self.slot(dst),
+        };
         self.slots[dst as usize] = home;
         let (held, stored) = (load.held as usize, load.stored as isize);
         let null = core::ptr::null();

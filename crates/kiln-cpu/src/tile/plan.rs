@@ -551,11 +551,13 @@ impl<'a> Builder<'a> {
                     stored: spec.dtype.size() as u8,
                     held: Kind::of(spec.dtype).size() as u8,
                     // A loaded value that is stored as it is could be overwritten by another store before its turn.
-                    copied: expr.stores.len() > 1 && expr.stores.iter().any(|s| s.value.index() == k),
+                    copied: (expr.stores.len() > 1 && expr.stores.iter().any(|s| s.value.index() == k))
+                        || section == Section::Kept
+                        || self.plan.homes[dst as usize].motion != Motion::Fixed,
                     len: spec.len,
                 };
                 self.plan.loads.push(plan);
-                steps.push(Step::Load { load: self.plan.loads.len() as u16 - 1, dst });
+                steps.push(Step::Load { load: self.plan.loads.len() as u16 - 1, dst, one: form == Form::Scalar });
             }
             Inst::Index(affine) => {
                 let access = self.access(affine);

@@ -141,7 +141,8 @@ impl<D: Draw> Loop for Random<D> {
         }
         let mut done = 0;
         while done < n {
-            let at = row.start + done as u64;
+            // Outside the bounds of a padded tensor positions may be negative; those numbers are not used.
+            let at = row.start.wrapping_add(done as u64);
             let skip = (at % GROUP as u64) as usize;
             let take = (GROUP - skip).min(n - done);
             let group = at / GROUP as u64;

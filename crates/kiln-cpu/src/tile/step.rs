@@ -21,7 +21,7 @@ pub(super) enum Step {
     /// Runs a loop over slots, for one element or the whole tile.
     Map { run: LoopFn, dst: Slot, sources: [Slot; 3], one: bool },
     /// Brings a tile of a buffer into reach.
-    Load { load: u16, dst: Slot },
+    Load { load: u16, dst: Slot, one: bool },
     /// Makes a slot point into the destination of a store, if the tile is contiguous there.
     Place { store: u16, slot: Slot },
     /// Writes a slot to a buffer.
