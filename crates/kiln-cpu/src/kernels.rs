@@ -2,6 +2,7 @@
 pub(crate) mod attention;
 pub(crate) mod copy;
 pub(crate) mod element;
+pub(crate) mod fused;
 pub(crate) mod gather;
 pub(crate) mod host;
 pub(crate) mod index;

@@ -1,5 +1,6 @@
 //! Prepared fused kernels, prologues and epilogues, and how they run.
 use alloc::string::String;
+use core::ops::Range;
 
 use kiln_ir::kernel::Fused;
 use kiln_ir::{BufSpec, DType, Dims, Expr};
@@ -10,7 +11,7 @@ use super::geometry::Mode;
 use super::plan::{Plan, Role, prepare};
 use super::step::Pass;
 use crate::memory::OutOfMemory;
-use crate::pool::{Pool, span, tasks_for};
+use crate::pool::Pool;
 use crate::simd::Level;
 
 /// A fused kernel, ready to run.
@@ -47,6 +48,11 @@ impl FusedKernel {
         self.bytes
     }
 
+    /// Number of blocks of the kernel: independent pieces of work.
+    pub fn blocks(&self) -> usize {
+        self.plan.geometry.blocks.count
+    }
+
     /// Runs the kernel.
     ///
     /// # Errors
@@ -56,28 +62,32 @@ impl FusedKernel {
     /// Every buffer that the kernel touches has an address valid for its size and dtype. A buffer that is written may share memory with one that is
     /// read only where each point reads what it writes. Nothing else writes the buffers meanwhile.
     pub unsafe fn run(&self, buffers: Buffers<'_>, pool: &Pool) -> Result<(), OutOfMemory> {
-        let blocks = self.plan.geometry.blocks.count;
-        if blocks == 0 {
+        let failure = spin::Mutex::new(None);
+        pool.split(self.blocks(), 1, self.bytes, &|blocks| {
+            // SAFETY: the caller's promise; tasks have different blocks.
+            if let Err(error) = unsafe { self.run_blocks(buffers, blocks) } {
+                *failure.lock() = Some(error);
+            }
+        });
+        failure.into_inner().map_or(Ok(()), Err)
+    }
+
+    /// Runs some of the blocks on this thread.
+    ///
+    /// # Errors
+    /// As [`FusedKernel::run`].
+    ///
+    /// # Safety
+    /// As [`FusedKernel::run`]; each block is run once.
+    pub unsafe fn run_blocks(&self, buffers: Buffers<'_>, blocks: Range<usize>) -> Result<(), OutOfMemory> {
+        if blocks.is_empty() {
             return Ok(());
         }
         let run = Run::new(&self.plan, buffers);
-        let tasks = tasks_for(self.bytes, pool.threads()).min(blocks);
-        if tasks == 1 {
-            let mut frame = Frame::new(&run)?;
-            // SAFETY: the caller's promise.
-            unsafe { self.task(&mut frame, 0, blocks) };
-            return Ok(());
-        }
-        let failure = spin::Mutex::new(None);
-        pool.run(tasks, &|task| match Frame::new(&run) {
-            // SAFETY: the caller's promise; tasks have different blocks.
-            Ok(mut frame) => unsafe {
-                let part = span(blocks, 1, tasks, task);
-                self.task(&mut frame, part.start, part.end);
-            },
-            Err(error) => *failure.lock() = Some(error),
-        });
-        failure.into_inner().map_or(Ok(()), Err)
+        let mut frame = Frame::new(&run)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.task(&mut frame, blocks.start, blocks.end) };
+        Ok(())
     }
 
     /// # Safety

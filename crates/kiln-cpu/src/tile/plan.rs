@@ -468,11 +468,11 @@ impl<'a> Builder<'a> {
         }
         expr.stores.iter().for_each(|s| used[s.value.index()] = true);
         stored.iter().for_each(|&k| used[k] = true);
-        for k in 0..expr.values.len() {
+        for (k, value) in expr.values.iter().enumerate() {
             if self.levels[k] != Level::Kept || self.phases[k] != phase || !used[k] {
                 continue;
             }
-            let size = Kind::of(expr.values[k].dtype).size();
+            let size = Kind::of(value.dtype).size();
             if self.kept[k].is_none() {
                 let slot = self.slot(size * self.plan.geometry.lanes);
                 self.kept[k] = Some(slot);
