@@ -4,6 +4,7 @@
 #![allow(clippy::needless_range_loop)]
 
 mod cache;
+pub mod conv;
 mod engine;
 mod isa;
 mod lane;
@@ -19,6 +20,7 @@ mod plan;
 pub(crate) mod scratch;
 mod sink;
 mod skinny;
+mod window;
 
 pub use engine::{Contraction, contract};
 pub use isa::{Isa, cap_isa, isa_name};
@@ -27,3 +29,4 @@ pub use micro::Scalar;
 pub use operand::{Block, Offsets, Operand, Strided, View};
 pub use parallel::{ParallelFor, Serial};
 pub use sink::{Epilogue, Finished, Sink, Store};
+pub use window::{Axes, Axis, Role, Window};

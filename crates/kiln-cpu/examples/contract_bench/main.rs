@@ -4,6 +4,7 @@
 
 mod pool;
 
+use kiln_cpu::contract::conv::{Conv, Spatial, forward, input_gradient, weight_gradient};
 use kiln_cpu::contract::*;
 use std::hint::black_box;
 use std::time::Instant;
@@ -42,16 +43,36 @@ impl Bench {
     }
 }
 
-fn numbers(n: usize, seed: u64) -> Vec<f32> {
+/// Numbers that begin at a cache line, as the runtime's buffers do.
+struct Aligned(Vec<f32>, usize);
+
+impl Aligned {
+    fn new(len: usize) -> Aligned {
+        let memory = vec![0f32; len + 16];
+        let skip = memory.as_ptr().align_offset(64);
+        Aligned(memory, skip)
+    }
+
+    fn as_ptr(&self) -> *const f32 {
+        self.0[self.1..].as_ptr()
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut f32 {
+        self.0[self.1..].as_mut_ptr()
+    }
+}
+
+/// Random numbers in [-1, 1).
+fn numbers(n: usize, seed: u64) -> Aligned {
+    let mut out = Aligned::new(n);
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    (0..n)
-        .map(|_| {
-            x ^= x << 13;
-            x ^= x >> 7;
-            x ^= x << 17;
-            (x >> 40) as f32 / (1u64 << 23) as f32 - 1.0
-        })
-        .collect()
+    for y in &mut out.0 {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        *y = (x >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
+    }
+    out
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -88,7 +109,7 @@ fn core_peak() -> f64 {
 /// A product of dense row-major matrices, `b` optionally given as `[n, k]`.
 fn product(bench: &Bench, pool: &dyn ParallelFor, name: &str, (batch, m, k, n): (usize, usize, usize, usize), turned: bool) {
     let (a, b) = (numbers(batch * m * k, 1), numbers(batch * k * n, 2));
-    let mut out = vec![0f32; batch * m * n];
+    let mut out = Aligned::new(batch * m * n);
     let axis = |size: usize| Offsets::new(&[(batch, size as isize)]);
     let left = Strided::new(a.as_ptr(), k as isize, 1, axis(m * k));
     let (outer, inner) = if turned { (k as isize, 1) } else { (1, n as isize) };
@@ -101,6 +122,46 @@ fn product(bench: &Bench, pool: &dyn ParallelFor, name: &str, (batch, m, k, n): 
         // SAFETY: the vectors have the sizes described.
         unsafe { contract(black_box(&job), pool) };
     });
+}
+
+/// A square convolution in its three directions.
+fn convolution(bench: &Bench, pool: &dyn ParallelFor, name: &str, conv: &Conv) {
+    let sizes = |f: fn(&Spatial) -> usize| conv.axes.iter().map(f).product::<usize>();
+    let (input, output, taps) = (sizes(|a| a.input), sizes(|a| a.output), sizes(|a| a.kernel));
+    let inputs = conv.inputs / conv.groups;
+    let x = numbers(conv.images * conv.inputs * input, 1);
+    let w = numbers(conv.outputs * inputs * taps, 2);
+    let dy = numbers(conv.images * conv.outputs * output, 3);
+    let (mut y, mut dx) = (Aligned::new(conv.images * conv.outputs * output), Aligned::new(conv.images * conv.inputs * input));
+    let mut dw = Aligned::new(conv.outputs * inputs * taps);
+    let flops = 2.0 * (conv.images * conv.outputs * output * inputs * taps) as f64;
+    let store = |to: *mut f32, images: usize, rows: usize, cols: usize| {
+        let batch = Offsets::new(&[(images, (rows * cols) as isize)]);
+        Sink::Store(Store::new(to, cols as isize, 1, batch))
+    };
+    let (y, dx, dw) = (y.as_mut_ptr(), dx.as_mut_ptr(), dw.as_mut_ptr());
+    bench.run(&format!("{name} forward"), flops, || {
+        let sink = store(y, conv.images, conv.outputs, output);
+        // SAFETY: the vectors have the sizes of the convolution.
+        unsafe { forward(black_box(conv), x.as_ptr(), w.as_ptr(), &sink, pool) };
+    });
+    bench.run(&format!("{name} input gradient"), flops, || {
+        let sink = store(dx, conv.images, conv.inputs, input);
+        // SAFETY: as above.
+        unsafe { input_gradient(black_box(conv), dy.as_ptr(), w.as_ptr(), &sink, pool) };
+    });
+    bench.run(&format!("{name} weight gradient"), flops, || {
+        let sink = store(dw, 1, conv.outputs, inputs * taps);
+        // SAFETY: as above.
+        unsafe { weight_gradient(black_box(conv), x.as_ptr(), dy.as_ptr(), &sink, pool) };
+    });
+}
+
+fn square(images: usize, inputs: usize, outputs: usize, groups: usize, shape: [usize; 4]) -> Conv {
+    let [input, kernel, stride, padding] = shape;
+    let output = (input + 2 * padding - kernel) / stride + 1;
+    let axis = Spatial { input, output, kernel, stride, dilation: 1, padding };
+    Conv { images, groups, inputs, outputs, axes: [Spatial::NONE, axis, axis] }
 }
 
 fn main() {
@@ -140,4 +201,21 @@ fn main() {
     product(&bench, pool, "skinny 8x4096x4096", (1, 8, 4096, 4096), false);
     product(&bench, pool, "skinny 8x4096x4096 turned", (1, 8, 4096, 4096), true);
     product(&bench, pool, "skinny 16x4096x4096", (1, 16, 4096, 4096), false);
+    let layers: [(&str, Conv); 12] = [
+        ("conv cnn 1", square(64, 1, 32, 1, [28, 3, 1, 0])),
+        ("conv cnn 2", square(64, 32, 64, 1, [26, 3, 1, 0])),
+        ("conv resnet stem", square(1, 3, 64, 1, [224, 7, 2, 3])),
+        ("conv resnet 56", square(1, 64, 64, 1, [56, 3, 1, 1])),
+        ("conv resnet 56 half", square(1, 64, 128, 1, [56, 3, 2, 1])),
+        ("conv resnet 28", square(1, 128, 128, 1, [28, 3, 1, 1])),
+        ("conv resnet 14", square(1, 256, 256, 1, [14, 3, 1, 1])),
+        ("conv resnet 7", square(1, 512, 512, 1, [7, 3, 1, 1])),
+        ("conv resnet 7 b8", square(8, 512, 512, 1, [7, 3, 1, 1])),
+        ("conv resnet down", square(1, 64, 128, 1, [56, 1, 2, 0])),
+        ("conv pointwise", square(8, 128, 128, 1, [28, 1, 1, 0])),
+        ("conv depthwise", square(8, 128, 128, 128, [28, 3, 1, 1])),
+    ];
+    for (name, conv) in &layers {
+        convolution(&bench, pool, name, conv);
+    }
 }

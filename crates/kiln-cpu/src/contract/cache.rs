@@ -2,14 +2,14 @@
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of the second-level cache of one core; one MiB if the machine does not say.
+/// Bytes of the second-level cache of one core to count on; one MiB if the machine does not say or has more.
 pub(crate) fn second_level() -> usize {
     static KNOWN: AtomicUsize = AtomicUsize::new(0);
     let known = KNOWN.load(Ordering::Relaxed);
     if known != 0 {
         return known;
     }
-    let found = detect().unwrap_or(1 << 20).clamp(256 << 10, 2 << 20);
+    let found = detect().unwrap_or(1 << 20).clamp(256 << 10, 1 << 20);
     KNOWN.store(found, Ordering::Relaxed);
     found
 }

@@ -86,10 +86,16 @@ unsafe fn oriented<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn ParallelFor) 
             run: job.a.batch().run().clamp(1, job.batch),
             mr: kernels.mr,
             nr: kernels.nr(),
+            lanes: kernels.lanes,
             size: size_of::<E>(),
             threads: pool.threads(),
-            a_view: job.a.view(0).is_some(),
-            b_view: job.b.view(0).is_some_and(|view| view.outer == 1),
+            a_rows: job.a.view(0, 0).is_some_and(|view| view.inner == 1),
+            b_view: job.b.view(0, 0).is_some_and(|view| view.outer == 1),
+            period: job.a.period().min(job.b.period()),
+            b_aligned: job.b.view(0, 0).is_some_and(|view| {
+                let row = view.inner * size_of::<E>() as isize;
+                (view.ptr as usize).is_multiple_of(64) && row % 64 == 0 && row <= 2048
+            }),
             direct,
         });
         Driver { job, plan, kernels, shared: core::ptr::null_mut(), partials: core::ptr::null_mut() }.run(pool);
@@ -171,7 +177,7 @@ impl<E: Scalar> Driver<'_, E> {
             if cols.0 >= cols.1 {
                 return;
             }
-            let step = job.k.div_ceil(splits);
+            let step = plan.split_step;
             self.unit(&Unit {
                 batch: group * run + image,
                 fold,
@@ -216,7 +222,7 @@ impl<E: Scalar> Driver<'_, E> {
         let (col0, col1) = unit.cols;
         let cols = col1 - col0;
         let padded = cols.next_multiple_of(nr);
-        let single = plan.k_step >= unit.ks.1 - unit.ks.0;
+        let single = plan.k_step.min(plan.period) >= unit.ks.1 - unit.ks.0;
         let target = self.target(unit);
 
         let a_len = if plan.a == Mode::Private { (row1 - row0).next_multiple_of(mr) * plan.k_step } else { 0 };
@@ -232,7 +238,8 @@ impl<E: Scalar> Driver<'_, E> {
 
         let mut k0 = unit.ks.0;
         loop {
-            let k1 = (k0 + plan.k_step).min(unit.ks.1);
+            let period_end = (k0 / plan.period + 1).saturating_mul(plan.period);
+            let k1 = (k0 + plan.k_step).min(period_end).min(unit.ks.1);
             // SAFETY: the scratch holds the packed blocks; as the caller's.
             unsafe {
                 let a = self.left(unit, (k0, k1), a_pack);
@@ -297,10 +304,8 @@ impl<E: Scalar> Driver<'_, E> {
     unsafe fn left(&self, unit: &Unit, ks: (usize, usize), pack: *mut E) -> Side<E> {
         let (job, mr) = (self.job, self.kernels.mr);
         let (row0, row1) = unit.rows;
-        match (self.plan.a, job.a.view(unit.batch)) {
-            (Mode::Direct, Some(View { ptr, outer, inner })) => {
-                Side { ptr: ptr.wrapping_offset(row0 as isize * outer + ks.0 as isize * inner), outer, inner, packed: false }
-            }
+        match (self.plan.a, job.a.view(unit.batch, ks.0)) {
+            (Mode::Direct, Some(View { ptr, outer, inner })) => Side { ptr: ptr.wrapping_offset(row0 as isize * outer), outer, inner, packed: false },
             (Mode::Shared, _) => Side {
                 ptr: self.shared_panel(unit.batch, row0 / mr).wrapping_add(ks.0 * mr),
                 outer: (mr * job.k) as isize,
@@ -321,10 +326,8 @@ impl<E: Scalar> Driver<'_, E> {
     unsafe fn right(&self, unit: &Unit, ks: (usize, usize), pack: *mut E) -> Side<E> {
         let nr = self.kernels.nr();
         let (col0, col1) = unit.cols;
-        match (self.plan.b, self.job.b.view(unit.batch)) {
-            (Mode::Direct, Some(View { ptr, outer, inner })) => {
-                Side { ptr: ptr.wrapping_offset(col0 as isize * outer + ks.0 as isize * inner), outer, inner, packed: false }
-            }
+        match (self.plan.b, self.job.b.view(unit.batch, ks.0)) {
+            (Mode::Direct, Some(View { ptr, outer, inner })) => Side { ptr: ptr.wrapping_offset(col0 as isize * outer), outer, inner, packed: false },
             _ => {
                 // SAFETY: the scratch holds the block.
                 unsafe { self.pack_right(unit, (0, col1 - col0), ks, pack) };
@@ -371,17 +374,18 @@ impl<E: Scalar> Driver<'_, E> {
         let mut p = 0;
         loop {
             let k = kc.min(walk.k - p);
-            for j in (0..walk.cols).step_by(nr) {
-                let cols = nr.min(walk.cols - j);
-                let (b, b_k) = match walk.tail {
-                    Some((from, ptr)) if j >= from => (ptr.cast_const().wrapping_add(p * nr), nr as isize),
-                    _ => {
-                        let outer = if walk.b.packed { j / nr } else { j };
-                        let at = outer as isize * walk.b.outer + p as isize * walk.b.inner;
-                        (walk.b.ptr.wrapping_offset(at), walk.b.inner)
-                    }
-                };
-                for i in (0..walk.rows).step_by(mr) {
+            // A panel of the left operand stays in the first-level cache while the right one passes by.
+            for i in (0..walk.rows).step_by(mr) {
+                for j in (0..walk.cols).step_by(nr) {
+                    let cols = nr.min(walk.cols - j);
+                    let (b, b_k) = match walk.tail {
+                        Some((from, ptr)) if j >= from => (ptr.cast_const().wrapping_add(p * nr), nr as isize),
+                        _ => {
+                            let outer = if walk.b.packed { j / nr } else { j };
+                            let at = outer as isize * walk.b.outer + p as isize * walk.b.inner;
+                            (walk.b.ptr.wrapping_offset(at), walk.b.inner)
+                        }
+                    };
                     let rows = mr.min(walk.rows - i);
                     let to = walk.to.wrapping_offset(i as isize * walk.to_row).wrapping_add(j);
                     let fresh = walk.fresh && p == 0;

@@ -2,7 +2,7 @@
 
 use super::lane::Plain;
 use super::micro::{self, Kernels, Scalar, Tile};
-use super::{pack, skinny};
+use super::{pack, skinny, window};
 
 /// Emits a module with the kernels of one register type, compiled for `features`.
 macro_rules! isa {
@@ -26,6 +26,16 @@ macro_rules! isa {
                 unsafe { pack::inner::<$v>(job) }
             }
             $(#[$feature])?
+            unsafe fn window_outer(job: &window::Job<'_, $e>) {
+                // SAFETY: as the caller's.
+                unsafe { window::outer::<$v>(job) }
+            }
+            $(#[$feature])?
+            unsafe fn window_inner(job: &window::Job<'_, $e>, image: isize) {
+                // SAFETY: as the caller's.
+                unsafe { window::inner::<$v>(job, image) }
+            }
+            $(#[$feature])?
             unsafe fn axpy(job: &skinny::Job<$e>) {
                 // SAFETY: as the caller's.
                 unsafe { skinny::axpy::<$v>(job) }
@@ -35,7 +45,9 @@ macro_rules! isa {
                 // SAFETY: as the caller's.
                 unsafe { skinny::dot::<$v>(job) }
             }
-            const LAST: usize = if $registers < 3 { 1 } else { 3 };
+            // Wider tiles than the full one do not exist: their places repeat another kernel.
+            const THIRD: usize = if $registers < 3 { 1 } else { 3 };
+            const FOURTH: usize = if $registers < 4 { 1 } else { 4 };
             pub(super) static KERNELS: Kernels<$e> = Kernels {
                 name: $label,
                 mr: $mr,
@@ -44,10 +56,13 @@ macro_rules! isa {
                 table: &[$([
                     [tile::<$r, 1, false>, tile::<$r, 1, true>],
                     [tile::<$r, 2, false>, tile::<$r, 2, true>],
-                    [tile::<$r, LAST, false>, tile::<$r, LAST, true>],
+                    [tile::<$r, THIRD, false>, tile::<$r, THIRD, true>],
+                    [tile::<$r, FOURTH, false>, tile::<$r, FOURTH, true>],
                 ]),*],
                 pack_outer,
                 pack_inner,
+                window_outer,
+                window_inner,
                 axpy,
                 dot,
             };
@@ -59,11 +74,11 @@ macro_rules! isa {
 use core::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 
 #[cfg(target_arch = "x86_64")]
-isa!(f32_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512, f32, mr 14, registers 2,
-    rows [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+isa!(f32_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512, f32, mr 6, registers 4,
+    rows [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]
-isa!(f64_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512d, f64, mr 14, registers 2,
-    rows [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+isa!(f64_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512d, f64, mr 6, registers 4,
+    rows [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]
 isa!(f32_avx2, "avx2", #[target_feature(enable = "avx2,fma,f16c")] __m256, f32, mr 6, registers 2, rows [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]

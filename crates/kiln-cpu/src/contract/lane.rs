@@ -86,6 +86,21 @@ pub(crate) trait Lane: Copy {
     unsafe fn store_mask(self, p: *mut Self::E, mask: Self::Mask);
     /// `self` where the mask is off, memory where it is on.
     unsafe fn merge(self, p: *const Self::E, mask: Self::Mask) -> Self;
+    /// Like `merge`, with lane `i` at `p + i * step`; `bits` and `mask` are the same mask.
+    #[inline(always)]
+    unsafe fn merge_step(self, p: *const Self::E, step: isize, bits: u32, _mask: Self::Mask) -> Self {
+        let mut lanes = [Self::E::ZERO; MAX_LANES];
+        // SAFETY: enabled lanes are readable; the array holds a register.
+        unsafe {
+            self.store(lanes.as_mut_ptr());
+            for (i, x) in lanes.iter_mut().enumerate().take(Self::N) {
+                if bits >> i & 1 != 0 {
+                    *x = p.wrapping_offset(i as isize * step).read();
+                }
+            }
+            Self::load(lanes.as_ptr())
+        }
+    }
     unsafe fn add(self, other: Self) -> Self;
     /// `self * by + to`.
     unsafe fn fma(self, by: Self, to: Self) -> Self;

@@ -61,6 +61,14 @@ impl Lane for __m512 {
         unsafe { _mm512_mask_loadu_ps(self, mask, p) }
     }
     #[inline(always)]
+    unsafe fn merge_step(self, p: *const f32, step: isize, _bits: u32, mask: __mmask16) -> Self {
+        unsafe {
+            let lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+            let index = _mm512_mullo_epi32(lane, _mm512_set1_epi32(step as i32));
+            _mm512_mask_i32gather_ps::<4>(self, mask, index, p)
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose(rows: &mut [Self; MAX_LANES]) {
         unsafe {
             let mut t = [_mm512_setzero_ps(); 16];

@@ -113,7 +113,7 @@ unsafe fn finish<V: Lane, const R: usize, const C: usize>(tile: &Tile<V::E>, acc
 pub(crate) type Table<E> = &'static [[[Micro<E>; 2]; MAX_REGISTERS]];
 
 /// Most registers a row of a tile has.
-pub(crate) const MAX_REGISTERS: usize = 3;
+pub(crate) const MAX_REGISTERS: usize = 4;
 
 /// The kernels of one instruction set for one element type.
 pub(crate) struct Kernels<E: Element> {
@@ -131,6 +131,10 @@ pub(crate) struct Kernels<E: Element> {
     pub pack_outer: unsafe fn(&super::pack::Copy<E>),
     /// Packs a block whose elements are adjacent along the contraction.
     pub pack_inner: unsafe fn(&super::pack::Copy<E>),
+    /// Packs windows whose positions are the outer axis.
+    pub window_outer: unsafe fn(&super::window::Job<'_, E>),
+    /// Packs windows whose positions are the contraction; the distance between images follows.
+    pub window_inner: unsafe fn(&super::window::Job<'_, E>, isize),
     /// `y[j] += sum_p x[p] w[p][j]` over adjacent `j`.
     pub axpy: unsafe fn(&super::skinny::Job<E>),
     /// `y[j] = sum_p x[p] w[j][p]` over adjacent `p`.

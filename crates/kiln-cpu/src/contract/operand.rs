@@ -100,9 +100,15 @@ pub trait Operand<E>: Sync {
     /// `dst` has room for the block, and the memory the operand describes is readable.
     unsafe fn pack(&self, block: &Block, dst: *mut E);
 
-    /// The matrix of a batch entry, if it lies in memory as elements of the contraction's type.
-    fn view(&self, _batch: usize) -> Option<View<E>> {
+    /// The matrix of a batch entry from step `k` on, if it lies in memory as elements of the contraction's type; it holds up
+    /// to the next multiple of [`Operand::period`].
+    fn view(&self, _batch: usize, _k: usize) -> Option<View<E>> {
         None
+    }
+
+    /// Steps of the contraction after which a view must be asked for again.
+    fn period(&self) -> usize {
+        usize::MAX
     }
 
     /// How the batch moves the operand; strides are only compared with zero.
@@ -148,8 +154,91 @@ impl<E: Scalar> Operand<E> for Strided<E> {
         unsafe { copy(E::kernels(), &job) }
     }
 
-    fn view(&self, batch: usize) -> Option<View<E>> {
-        Some(View { ptr: self.ptr.wrapping_offset(self.batch.at(batch)), outer: self.outer, inner: self.inner })
+    fn view(&self, batch: usize, k: usize) -> Option<View<E>> {
+        let at = self.batch.at(batch) + k as isize * self.inner;
+        Some(View { ptr: self.ptr.wrapping_offset(at), outer: self.outer, inner: self.inner })
+    }
+
+    fn batch(&self) -> &Offsets {
+        &self.batch
+    }
+}
+
+/// An operand in memory whose contraction runs over several axes, each with its own stride.
+#[derive(Clone, Debug)]
+pub struct Grid<E> {
+    ptr: *const E,
+    outer: isize,
+    /// Axes of the contraction, outermost first: `(size, stride in elements)`.
+    inner: SmallVec<[(usize, isize); 4]>,
+    batch: Offsets,
+}
+
+// SAFETY: an operand only reads; the caller of `contract` keeps the memory alive and unchanged.
+unsafe impl<E: Sync> Sync for Grid<E> {}
+// SAFETY: as above.
+unsafe impl<E: Sync> Send for Grid<E> {}
+
+impl<E> Grid<E> {
+    /// An operand whose contraction runs over `inner`, outermost first: `(size, stride in elements)`, at least one axis.
+    pub fn new(ptr: *const E, outer: isize, inner: &[(usize, isize)], batch: Offsets) -> Self {
+        let mut merged: SmallVec<[(usize, isize); 4]> = SmallVec::new();
+        for &(size, stride) in inner.iter().filter(|axis| axis.0 != 1) {
+            match merged.last_mut() {
+                Some(last) if last.1 == stride * size as isize => *last = (last.0 * size, stride),
+                _ => merged.push((size, stride)),
+            }
+        }
+        if merged.is_empty() || inner.iter().any(|axis| axis.0 == 0) {
+            merged = SmallVec::from_slice(&[(1, 1)]);
+        }
+        Grid { ptr, outer, inner: merged, batch }
+    }
+
+    /// Offset of step `k`.
+    fn at(&self, mut k: usize) -> isize {
+        let mut at = 0;
+        for &(size, stride) in self.inner.iter().rev() {
+            at += (k % size) as isize * stride;
+            k /= size;
+        }
+        at
+    }
+}
+
+impl<E: Scalar> Operand<E> for Grid<E> {
+    unsafe fn pack(&self, block: &Block, dst: *mut E) {
+        let base = self.batch.at(block.batch) + block.outer as isize * self.outer;
+        let (size, stride) = self.inner[self.inner.len() - 1];
+        let mut k = block.k;
+        while k < block.k + block.steps {
+            let steps = (size - k % size).min(block.k + block.steps - k);
+            let job = Copy {
+                src: self.ptr.wrapping_offset(base + self.at(k)),
+                outer: self.outer,
+                inner: stride,
+                len: block.len,
+                k: steps,
+                dst: dst.wrapping_add((k - block.k) * block.width),
+                width: block.width,
+                panel: block.panel,
+                lead: block.lead,
+            };
+            // SAFETY: as the caller's.
+            unsafe { copy(E::kernels(), &job) };
+            k += steps;
+        }
+    }
+
+    fn view(&self, batch: usize, k: usize) -> Option<View<E>> {
+        Some(View { ptr: self.ptr.wrapping_offset(self.batch.at(batch) + self.at(k)), outer: self.outer, inner: self.inner[self.inner.len() - 1].1 })
+    }
+
+    fn period(&self) -> usize {
+        match self.inner.len() {
+            1 => usize::MAX,
+            n => self.inner[n - 1].0,
+        }
     }
 
     fn batch(&self) -> &Offsets {

@@ -25,56 +25,74 @@ pub(crate) struct Copy<E> {
     pub lead: usize,
 }
 
-impl<E> Copy<E> {
-    /// Splits the outer axis at panel bounds: calls `f(first, len, dst)` with `dst` at the first position of each piece.
-    #[inline(always)]
-    unsafe fn pieces(&self, mut f: impl FnMut(usize, usize, *mut E)) {
-        let mut done = 0;
-        while done < self.len {
-            let at = self.lead + done;
-            let (panel, place) = (at / self.width, at % self.width);
-            let len = (self.width - place).min(self.len - done);
-            // SAFETY: the destination has room for every panel of the block.
-            f(done, len, unsafe { self.dst.add(panel * self.panel + place) });
-            done += len;
-        }
+/// Cuts `len` outer positions at panel bounds: calls `f(first, len, at)` with the place of each piece in the destination.
+#[inline(always)]
+pub(crate) fn pieces(width: usize, panel: usize, lead: usize, len: usize, mut f: impl FnMut(usize, usize, usize)) {
+    let mut done = 0;
+    while done < len {
+        let (index, place) = ((lead + done) / width, (lead + done) % width);
+        let piece = (width - place).min(len - done);
+        f(done, piece, index * panel + place);
+        done += piece;
     }
 }
 
-/// Copies a block whose outer stride is one.
+/// Rows that are asked for before they are copied: they start on pages of their own, where the hardware does not look ahead.
+const AHEAD: isize = 8;
+
+/// Copies a block whose outer stride is one, row by row: rows are read from end to end, whatever the panels' width.
 ///
 /// # Safety
 /// `job` describes readable and writable memory, and the features of `V` are enabled.
 #[inline(always)]
 pub(crate) unsafe fn outer<V: Lane>(job: &Copy<V::E>) {
-    // SAFETY: as the caller's; masks keep every access inside the piece.
+    let head = (job.width - job.lead).min(job.len);
+    let panels = (job.len - head) / job.width;
+    let tail = job.len - head - panels * job.width;
+    let next = job.dst.wrapping_add(job.panel);
+    // SAFETY: as the caller's; masks keep every access inside the block.
     unsafe {
-        job.pieces(|first, len, dst| {
-            let (full, rest) = (len / V::N, len % V::N);
-            let mask = V::mask(first_bits(rest));
-            let mut src = job.src.add(first);
-            let mut dst = dst;
-            if full == 2 && rest == 0 {
-                for _ in 0..job.k {
-                    let (x, y) = (V::load(src), V::load(src.add(V::N)));
-                    x.store(dst);
-                    y.store(dst.add(V::N));
-                    src = src.wrapping_offset(job.inner);
-                    dst = dst.wrapping_add(job.width);
+        for p in 0..job.k {
+            let src = job.src.wrapping_offset(p as isize * job.inner);
+            let at = p * job.width;
+            run::<V>(src, job.dst.wrapping_add(at + job.lead), head);
+            let mut src = src.wrapping_add(head);
+            let mut dst = next.wrapping_add(at);
+            if job.width == 4 * V::N {
+                for _ in 0..panels {
+                    for i in 0..4 {
+                        V::prefetch(src.wrapping_offset(AHEAD * job.inner).wrapping_add(i * V::N));
+                        V::load(src.add(i * V::N)).store(dst.add(i * V::N));
+                    }
+                    src = src.wrapping_add(job.width);
+                    dst = dst.wrapping_add(job.panel);
                 }
-                return;
+            } else {
+                for _ in 0..panels {
+                    run::<V>(src, dst, job.width);
+                    src = src.wrapping_add(job.width);
+                    dst = dst.wrapping_add(job.panel);
+                }
             }
-            for _ in 0..job.k {
-                for i in 0..full {
-                    V::load(src.add(i * V::N)).store(dst.add(i * V::N));
-                }
-                if rest != 0 {
-                    V::load_mask(src.add(full * V::N), mask).store_mask(dst.add(full * V::N), mask);
-                }
-                src = src.wrapping_offset(job.inner);
-                dst = dst.wrapping_add(job.width);
-            }
-        });
+            run::<V>(src, dst, tail);
+        }
+    }
+}
+
+/// Copies `len` adjacent elements.
+#[inline(always)]
+unsafe fn run<V: Lane>(src: *const V::E, dst: *mut V::E, len: usize) {
+    let mut at = 0;
+    // SAFETY: the caller gives `len` elements on both sides.
+    unsafe {
+        while at + V::N <= len {
+            V::load(src.add(at)).store(dst.add(at));
+            at += V::N;
+        }
+        if at < len {
+            let mask = V::mask(first_bits(len - at));
+            V::load_mask(src.add(at), mask).store_mask(dst.add(at), mask);
+        }
     }
 }
 
@@ -86,7 +104,8 @@ pub(crate) unsafe fn outer<V: Lane>(job: &Copy<V::E>) {
 pub(crate) unsafe fn inner<V: Lane>(job: &Copy<V::E>) {
     // SAFETY: as the caller's; masks keep every access inside the block.
     unsafe {
-        job.pieces(|first, len, dst| {
+        pieces(job.width, job.panel, job.lead, job.len, |first, len, at| {
+            let dst = job.dst.add(at);
             for o in (0..len).step_by(V::N) {
                 let rows = (len - o).min(V::N);
                 let mask = V::mask(first_bits(rows));
@@ -136,7 +155,8 @@ pub(crate) unsafe fn inner<V: Lane>(job: &Copy<V::E>) {
 pub(crate) unsafe fn any<E: Element>(job: &Copy<E>) {
     // SAFETY: as the caller's.
     unsafe {
-        job.pieces(|first, len, dst| {
+        pieces(job.width, job.panel, job.lead, job.len, |first, len, at| {
+            let dst = job.dst.add(at);
             for p in 0..job.k {
                 let src = job.src.offset(first as isize * job.outer + p as isize * job.inner);
                 let to = dst.add(p * job.width);

@@ -17,13 +17,19 @@ pub(crate) struct Sizes {
     pub mr: usize,
     /// Columns of a tile.
     pub nr: usize,
+    /// Elements of a register.
+    pub lanes: usize,
     /// Bytes of an element.
     pub size: usize,
     pub threads: usize,
-    /// The left operand can be read where it lies.
-    pub a_view: bool,
+    /// The left operand can be read where it lies, by rows.
+    pub a_rows: bool,
     /// The right operand can be read where it lies, by rows.
     pub b_view: bool,
+    /// Steps of the contraction after which views must be asked for again.
+    pub period: usize,
+    /// Its rows start at cache lines and are less than half a page apart.
+    pub b_aligned: bool,
     /// Micro-kernels may write the result themselves.
     pub direct: bool,
 }
@@ -48,8 +54,12 @@ pub(crate) struct Plan {
     pub kc: usize,
     /// Steps of the contraction packed at once.
     pub k_step: usize,
+    /// Steps after which a block of the contraction must end.
+    pub period: usize,
     /// Independent parts of the contraction, summed at the end.
     pub splits: usize,
+    /// Steps of one part.
+    pub split_step: usize,
     /// Rows of a block of the left operand that stays in the second-level cache.
     pub mc: usize,
     /// Rows of a unit.
@@ -64,10 +74,16 @@ impl Plan {
     pub fn new(s: &Sizes) -> Plan {
         let l2 = second_level() / s.size;
         let splits = splits(s);
+        // Operands whose views restart are read where they lie only if a restart is rare.
+        let restarts = s.period < s.k;
+        let (a_rows, b_view) = (s.a_rows && (!restarts || s.period >= 128), s.b_view && !restarts);
+        let period = if restarts && a_rows { s.period } else { usize::MAX };
         let k = s.k.div_ceil(splits).max(1);
+        let split_step = if period == usize::MAX { k } else { k.next_multiple_of(period) };
+        let k = k.min(period);
         let fold = if splits > 1 { 1 } else { fold(s) };
         let cols = s.n * fold;
-        let kc_most = (32 << 10) / (s.nr * s.size);
+        let kc_most = (24 << 10) / (s.mr * s.size);
         let budget = l2 / 2;
         let wide = if splits > 1 { cols.min(512) } else { cols.min(4 * s.nr) };
         let steps = (k * wide).div_ceil(budget).max(1);
@@ -79,7 +95,7 @@ impl Plan {
         let most = (budget / k_step / s.nr * s.nr).clamp(s.nr, 512);
         let mut n_unit = even(cols, most, s.nr);
         let mut m_unit = s.m;
-        if steps > 1 && !s.direct {
+        if k_step < split_step && !s.direct {
             m_unit = even(s.m, (l2 / 4 / n_unit).max(s.mr), s.mr);
         }
         let flops = 2.0 * s.m as f64 * s.n as f64 * s.k as f64 * s.batch as f64;
@@ -95,9 +111,11 @@ impl Plan {
                 break;
             }
         }
-        let b = if s.b_view && fold == 1 && s.m <= 5 * s.mr { Mode::Direct } else { Mode::Private };
+        // Reading rows where they lie costs more than packing once they are spread over many pages.
+        let near = s.b_aligned && s.k * s.n * s.size <= 512 << 10;
+        let b = if b_view && fold == 1 && (s.m <= 5 * s.mr || near) { Mode::Direct } else { Mode::Private };
         let uses = s.run.div_ceil(fold) * cols.div_ceil(n_unit);
-        let a = if s.a_view && n_unit * uses <= 4 * s.nr {
+        let a = if a_rows {
             Mode::Direct
         } else if splits > 1 || uses == 1 || s.m * s.k * s.batch / s.run * s.size > 1 << 30 {
             m_unit = m_unit.min(((budget / k_step) / s.mr * s.mr).max(s.mr));
@@ -105,7 +123,7 @@ impl Plan {
         } else {
             Mode::Shared
         };
-        Plan { a, b, kc, k_step, splits, mc: mc.min(m_unit.next_multiple_of(s.mr)), m_unit, n_unit, fold }
+        Plan { a, b, kc, k_step, period, splits, split_step, mc: mc.min(m_unit.next_multiple_of(s.mr)), m_unit, n_unit, fold }
     }
 }
 
@@ -129,13 +147,16 @@ fn fold(s: &Sizes) -> usize {
     if s.run == 1 || s.n >= 16 * s.nr || s.n.is_multiple_of(s.nr) {
         return 1;
     }
-    let waste = |fold: usize| {
+    // Narrow tiles are slower by the broadcasts they share among fewer columns.
+    let cost = |fold: usize| {
         let cols = fold * s.n;
-        cols.next_multiple_of(s.nr / 2) as f64 / cols as f64
+        let rest = (cols % s.nr).div_ceil(s.lanes);
+        let tail = if rest == 0 { 0 } else { rest * s.lanes + s.lanes };
+        (cols / s.nr * s.nr + tail) as f64 / cols as f64
     };
-    if waste(1) < 1.03 {
+    if cost(1) < 1.04 {
         return 1;
     }
     let most = (16 * s.nr / s.n).clamp(1, s.run);
-    (1..=most).min_by(|x, y| waste(*x).total_cmp(&waste(*y))).unwrap_or(1)
+    (1..=most).min_by(|x, y| cost(*x).total_cmp(&cost(*y))).unwrap_or(1)
 }

@@ -41,6 +41,11 @@ impl Scratch {
         if ptr.is_null() {
             handle_alloc_error(layout);
         }
+        #[cfg(all(feature = "std", target_os = "linux"))]
+        if align == HUGE {
+            // SAFETY: the range was just allocated; the advice does not change its contents, and a refusal does no harm.
+            unsafe { libc::madvise(ptr.cast(), size, libc::MADV_HUGEPAGE) };
+        }
         // SAFETY: the block was just allocated with this size.
         unsafe { ptr.write_bytes(0, size) };
         ScratchGuard(Some(Block(Scratch { ptr, layout })))

@@ -196,9 +196,12 @@ pub(crate) unsafe fn run<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn Paralle
     if job.m > ROWS {
         return false;
     }
-    let (Some(a), Some(b)) = (job.a.view(0), job.b.view(0)) else {
+    let (Some(a), Some(b)) = (job.a.view(0, 0), job.b.view(0, 0)) else {
         return false;
     };
+    if job.a.period().min(job.b.period()) < job.k {
+        return false;
+    }
     let by_rows = b.outer == 1;
     if !by_rows && b.inner != 1 {
         return false;
@@ -215,7 +218,7 @@ pub(crate) unsafe fn run<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn Paralle
     each(pool, job.batch * chunks, job.m * job.k * chunk, &|i| {
         let (batch, col) = (i / chunks, i % chunks * chunk);
         let cols = chunk.min(job.n - col);
-        let (Some(a), Some(b)) = (job.a.view(batch), job.b.view(batch)) else {
+        let (Some(a), Some(b)) = (job.a.view(batch, 0), job.b.view(batch, 0)) else {
             return;
         };
         let x_len = if copied { job.m * job.k } else { 0 };

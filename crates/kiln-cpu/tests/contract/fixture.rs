@@ -66,7 +66,7 @@ impl ParallelFor for Threads {
 #[track_caller]
 pub fn close(what: &str, got: &[f64], want: &[f64], k: usize, epsilon: f64) {
     assert_eq!(got.len(), want.len(), "{what}: lengths");
-    let bound = epsilon * (8.0 + 0.25 * k as f64);
+    let bound = epsilon * (8.0 + 0.5 * k as f64);
     for (i, (g, w)) in got.iter().zip(want).enumerate() {
         let same = (g.is_nan() && w.is_nan()) || g == w || (g - w).abs() <= bound * w.abs().max(1.0);
         assert!(same, "{what}: element {i} is {g}, expected {w} (k = {k})");

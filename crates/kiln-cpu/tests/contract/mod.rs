@@ -1,4 +1,5 @@
 //! The contraction engine against plain loops in `f64`.
 
+mod conv;
 mod fixture;
 mod matmul;
