@@ -35,36 +35,18 @@ pub fn read(manifest_dir: &str, file: &str) -> Vec<Case> {
         match words.next().unwrap_or_default() {
             "#" | "" => {}
             "case" => {
-                let name = words
-                    .next()
-                    .unwrap_or_else(|| fail("a case has a name"))
-                    .into();
-                cases.push(Case {
-                    name,
-                    ..Case::default()
-                });
+                let name = words.next().unwrap_or_else(|| fail("a case has a name")).into();
+                cases.push(Case { name, ..Case::default() });
             }
             "attr" => {
-                let case = cases
-                    .last_mut()
-                    .unwrap_or_else(|| fail("an attribute belongs to a case"));
-                let name = words
-                    .next()
-                    .unwrap_or_else(|| fail("an attribute has a name"));
+                let case = cases.last_mut().unwrap_or_else(|| fail("an attribute belongs to a case"));
+                let name = words.next().unwrap_or_else(|| fail("an attribute has a name"));
                 case.attrs.insert(name.into(), numbers(words));
             }
             name => {
-                let case = cases
-                    .last_mut()
-                    .unwrap_or_else(|| fail("a tensor belongs to a case"));
-                let (head, values) = line
-                    .split_once(" :")
-                    .unwrap_or_else(|| fail("a tensor has a colon"));
-                let shape: Vec<usize> = head
-                    .split(' ')
-                    .skip(2)
-                    .map(|s| s.parse().expect("sizes are numbers"))
-                    .collect();
+                let case = cases.last_mut().unwrap_or_else(|| fail("a tensor belongs to a case"));
+                let (head, values) = line.split_once(" :").unwrap_or_else(|| fail("a tensor has a colon"));
+                let shape: Vec<usize> = head.split(' ').skip(2).map(|s| s.parse().expect("sizes are numbers")).collect();
                 let values = numbers(values.split_whitespace());
                 if values.len() != shape.iter().product::<usize>() {
                     fail("the values do not fill the shape");
@@ -78,21 +60,14 @@ pub fn read(manifest_dir: &str, file: &str) -> Vec<Case> {
 }
 
 fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> Vec<f64> {
-    words
-        .map(|word| {
-            word.parse()
-                .unwrap_or_else(|_| panic!("{word:?} is no number"))
-        })
-        .collect()
+    words.map(|word| word.parse().unwrap_or_else(|_| panic!("{word:?} is no number"))).collect()
 }
 
 impl Case {
     /// The tensor called `name`.
     #[track_caller]
     pub fn tensor(&self, name: &str) -> &Golden {
-        self.tensors
-            .get(name)
-            .unwrap_or_else(|| panic!("case {} has no tensor {name}", self.name))
+        self.tensors.get(name).unwrap_or_else(|| panic!("case {} has no tensor {name}", self.name))
     }
 
     /// The tensor called `name` if the case has it (an optional bias, a gradient).
@@ -103,9 +78,7 @@ impl Case {
     /// All numbers of an attribute.
     #[track_caller]
     pub fn attr(&self, name: &str) -> &[f64] {
-        self.attrs
-            .get(name)
-            .unwrap_or_else(|| panic!("case {} has no attribute {name}", self.name))
+        self.attrs.get(name).unwrap_or_else(|| panic!("case {} has no attribute {name}", self.name))
     }
 
     /// Whether the case has the attribute.
@@ -162,10 +135,7 @@ impl Golden {
             let same = f64::from(got) == want || (got.is_nan() && want.is_nan());
             let error = (f64::from(got) - want).abs();
             let bound = tolerance * (1.0 + want.abs());
-            assert!(
-                same || error <= bound,
-                "{what}: value {i} is {got}, PyTorch has {want} (error {error:e}, bound {bound:e})"
-            );
+            assert!(same || error <= bound, "{what}: value {i} is {got}, PyTorch has {want} (error {error:e}, bound {bound:e})");
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Integration tests of the tensor crate.
 
 mod autodiff;
+#[path = "../../../scripts/golden/golden.rs"]
+mod golden;
 mod printing;
+mod pytorch;
 mod shape;
 mod slice;
 mod tensor_data;

@@ -378,7 +378,7 @@ pub fn threshold<const D: usize>(tensor: Tensor<D>, threshold: f64, value: f64) 
 pub fn glu<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Tensor<D> {
     let axis = dim.expect_dim_index(D);
     let size = tensor.raw.dims()[axis];
-    assert!(size % 2 == 0, "glu: axis {axis} has odd size {size}: shape {:?}", tensor.raw.dims());
+    assert!(size.is_multiple_of(2), "glu: axis {axis} has odd size {size}: shape {:?}", tensor.raw.dims());
     let half = |start: usize| tensor.raw.narrow(axis, start, size / 2);
     Tensor::from_raw(half(0).mul(&half(size / 2).sigmoid()))
 }

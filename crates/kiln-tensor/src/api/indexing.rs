@@ -8,7 +8,7 @@ use super::Tensor;
 use super::kind::{Basic, Bool, Int};
 use super::options::IndexingUpdateOp;
 use crate::element::{ElementConversion, Scalar};
-use crate::raw::RawTensor;
+use crate::raw::{RawTensor, SliceRange};
 use crate::shape::AsIndex;
 
 impl From<IndexingUpdateOp> for ScatterOp {
@@ -146,7 +146,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         self.mask_select(mask)
     }
 
-    /// Elements at indices along an axis: `out[.., i, ..] = self[.., indices[.., i, ..], ..]`.
+    /// Elements at indices along an axis: `out[.., i, ..] = self[.., indices[.., i, ..], ..]`. The other axes of the indices may be shorter.
     ///
     /// ```
     /// use kiln_tensor::{Device, Int, Tensor};
@@ -157,13 +157,15 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// ```
     ///
     /// # Panics
-    /// When the axis does not exist or another axis differs. An index out of range is an error of the device when the result is read.
+    /// When the axis does not exist or another axis of the indices is longer. An index out of range is an error of the device when the result is read.
     #[track_caller]
     pub fn gather(self, dim: impl AsIndex, indices: Tensor<D, Int>) -> Self {
-        Self::from_raw(self.raw.gather(dim.expect_dim_index(D), &indices.raw))
+        let axis = dim.expect_dim_index(D);
+        let ranges = shared_part("gather", &self.raw, axis, &indices.raw);
+        Self::from_raw(self.raw.slice(&ranges).gather(axis, &indices.raw))
     }
 
-    /// The tensor with values combined at indices along an axis.
+    /// The tensor with values combined at indices along an axis. The other axes of the indices may be shorter.
     ///
     /// ```
     /// use kiln_tensor::{Device, Int, Tensor, IndexingUpdateOp};
@@ -175,10 +177,13 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// ```
     ///
     /// # Panics
-    /// When the axis does not exist, another axis differs, or indices and values have different shapes.
+    /// When the axis does not exist, another axis of the indices is longer, or indices and values have different shapes.
     #[track_caller]
     pub fn scatter(self, dim: impl AsIndex, indices: Tensor<D, Int>, values: Self, update: IndexingUpdateOp) -> Self {
-        Self::from_raw(self.raw.scatter(dim.expect_dim_index(D), &indices.raw, &values.raw, update.into()))
+        let axis = dim.expect_dim_index(D);
+        let ranges = shared_part("scatter", &self.raw, axis, &indices.raw);
+        let part = self.raw.slice(&ranges).scatter(axis, &indices.raw, &values.raw, update.into());
+        Self::from_raw(if ranges.is_empty() { part } else { self.raw.slice_assign(&ranges, &part) })
     }
 
     /// The tensor with slices combined at coordinates: the last axis of `indices` holds positions of the first axes.
@@ -216,6 +221,19 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     pub fn gather_nd<const M: usize, const DV: usize>(self, indices: Tensor<M, Int>) -> Tensor<DV, K> {
         Tensor::from_raw(self.raw.gather_nd(&indices.raw))
     }
+}
+
+/// The part of the tensor that indices along an axis reach: on the other axes, as many positions as the indices have.
+#[track_caller]
+fn shared_part(op: &str, x: &RawTensor, axis: usize, indices: &RawTensor) -> Vec<SliceRange> {
+    let mut ranges = Vec::new();
+    for (other, (&size, &reached)) in x.dims().iter().zip(indices.dims()).enumerate() {
+        if other != axis && reached != size {
+            assert!(reached < size, "{op}: axis {other} of the indices is too long: tensor {:?}, indices {:?}", x.dims(), indices.dims());
+            ranges.push(SliceRange::new(other, 0, reached));
+        }
+    }
+    ranges
 }
 
 #[track_caller]

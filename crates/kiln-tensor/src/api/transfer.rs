@@ -105,6 +105,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     ///
     /// # Errors
     /// When the device fails.
+    #[allow(clippy::manual_async_fn)] // The signature promises `Send`, which an `async fn` does not.
     pub fn into_data_async(self) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
         async move { self.try_into_data() }
     }

@@ -100,7 +100,7 @@ fn taps(i: usize, size: usize, output: usize, options: &InterpolateOptions) -> T
 }
 
 /// The kernel of cubic convolution with a slope of -0.75 at 1 (R. Keys, "Cubic convolution interpolation for digital image processing", 1981).
-pub(in crate::api) fn cubic(x: f64) -> f64 {
+fn cubic(x: f64) -> f64 {
     const A: f64 = -0.75;
     let x = x.abs();
     if x <= 1.0 {

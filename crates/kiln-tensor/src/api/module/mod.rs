@@ -3,6 +3,7 @@
 mod attention;
 mod conv;
 mod fold;
+mod grid_sample;
 mod interpolate;
 mod linear;
 mod norm;
