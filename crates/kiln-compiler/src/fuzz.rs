@@ -54,15 +54,25 @@ impl Rng {
 
 struct Maker {
     rng: Rng,
+    smooth: bool,
     case: Case,
     float: DType,
 }
 
 /// A graph of about `ops` ops for a seed.
 pub fn random_case(seed: u64, ops: usize) -> Case {
+    make(seed, ops, false)
+}
+
+/// The same without jumps: no float decides a comparison, an index or a conversion to an integer, so that results of other roundings stay close.
+pub fn random_smooth_case(seed: u64, ops: usize) -> Case {
+    make(seed, ops, true)
+}
+
+fn make(seed: u64, ops: usize, smooth: bool) -> Case {
     let mut rng = Rng::new(seed);
     let float = [DType::F64, DType::F32, DType::F64][rng.below(3)];
-    let mut m = Maker { rng, case: Case { graph: Graph::new(), inputs: Vec::new(), args: Vec::new() }, float };
+    let mut m = Maker { rng, smooth, case: Case { graph: Graph::new(), inputs: Vec::new(), args: Vec::new() }, float };
     for _ in 0..1 + m.rng.below(3) {
         m.add_input();
     }
@@ -154,6 +164,16 @@ impl Maker {
             return x;
         }
         let dims = self.dims(x);
+        let mut x = x;
+        if self.smooth && self.dtype(x).is_float() && !dtype.is_float() {
+            x = match dims.len() {
+                0 => self.case.graph.constant(DType::I64, 1),
+                rank => self.case.graph.add_as(Op::Iota { axis: self.rng.below(rank) }, &[], &dims, DType::I64).expect("an axis of the shape"),
+            };
+            if dtype == DType::I64 {
+                return x;
+            }
+        }
         self.case.graph.add_as(Op::Cast, &[x], &dims, dtype).expect("a cast fits")
     }
 
@@ -245,7 +265,9 @@ impl Maker {
                 let axis = self.rng.below(rank);
                 let descending = self.rng.one_in(2);
                 let s = self.case.graph.add(Op::Sort { axis, descending }, &[x]);
-                if let Ok(s) = s {
+                if let Ok(s) = s
+                    && !self.smooth
+                {
                     let _ = self.case.graph.get(s, 1);
                 }
             }
@@ -271,7 +293,10 @@ impl Maker {
         // Ops whose values stay in a range that rounding doesn't blow up.
         const TAME: &[Elementwise] =
             &[Neg, Abs, Tanh, Sin, Cos, Erf, Add, Sub, Mul, Max, Min, Lt, Ge, Eq, Where, And, Or, Not, Sign, Atan, Sqrt, Exp];
-        let op = TAME[self.rng.below(TAME.len())];
+        let mut op = TAME[self.rng.below(TAME.len())];
+        if self.smooth && matches!(op, Lt | Ge | Eq | Sign | Max | Min) {
+            op = Add;
+        }
         let dims = self.dims(x);
         let accepts = op.row().accepts;
         let dtype = match accepts {
@@ -310,7 +335,8 @@ impl Maker {
         let op = if self.dtype(x) == DType::Bool {
             [ReduceOp::Any, ReduceOp::All][self.rng.below(2)]
         } else {
-            [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min, ReduceOp::ArgMax, ReduceOp::Sum][self.rng.below(5)]
+            let ops = [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min, ReduceOp::Sum, ReduceOp::ArgMax];
+            ops[self.rng.below(if self.smooth { 4 } else { 5 })]
         };
         if let Ok(r) = self.case.graph.add(Op::Reduce { op, axes }, &[x])
             && self.rng.one_in(2)

@@ -1,5 +1,6 @@
 //! Integration tests of the CPU runtime.
 mod contract;
+mod fuzz;
 mod kernels;
 mod math;
 mod memory;
