@@ -294,7 +294,7 @@ impl Maker {
         const TAME: &[Elementwise] =
             &[Neg, Abs, Tanh, Sin, Cos, Erf, Add, Sub, Mul, Max, Min, Lt, Ge, Eq, Where, And, Or, Not, Sign, Atan, Sqrt, Exp];
         let mut op = TAME[self.rng.below(TAME.len())];
-        if self.smooth && matches!(op, Lt | Ge | Eq | Sign | Max | Min) {
+        if self.smooth && matches!(op, Lt | Ge | Eq | Sign | Max | Min | Sqrt) {
             op = Add;
         }
         let dims = self.dims(x);
