@@ -35,6 +35,32 @@ fn inspect_gives_statistics_when_asked() {
 }
 
 #[test]
+fn convert_writes_either_format_and_replaces_nothing() {
+    let folder = std::env::temp_dir().join(format!("kiln-cli-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let path = |name: &str| folder.join(name).to_str().expect("plain names").to_owned();
+    let (bpk, safetensors) = (path("a.bpk"), path("a.safetensors"));
+    let convert = |from: &str, to: &str| kiln(&["convert", from, to]);
+    assert!(convert(&format!("{SAMPLES}/../legacy/named_mpk_full.mpk"), &bpk).status.success());
+    assert!(convert(&bpk, &safetensors).status.success());
+    let values =
+        |file: &str| text(kiln(&["inspect", "--stats", file]).stdout).lines().skip(2).map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(
+        values(&bpk),
+        values(&format!("{SAMPLES}/store_021.bpk")).into_iter().filter(|line| !line.contains(" = ")).filter(|line| !line.contains("path")).collect()
+    );
+    assert_eq!(values(&bpk), values(&safetensors));
+    let output = convert(&bpk, &safetensors);
+    assert!(!output.status.success() && text(output.stderr).contains("exists already"));
+    let output = convert(&format!("{SAMPLES}/../legacy/bin_full.bin"), &path("b.bpk"));
+    assert!(!output.status.success() && text(output.stderr).contains("carries no names of parameters"));
+    let output = convert(&format!("{SAMPLES}/optim_adamw.bpk"), &path("o.safetensors"));
+    assert!(!output.status.success() && text(output.stderr).contains("numbers beside its tensors"));
+    assert!(!convert(&bpk, &path("a.txt")).status.success());
+    std::fs::remove_dir_all(folder).expect("removable");
+}
+
+#[test]
 fn devices_lists_each_device_and_marks_the_default() {
     let output = kiln(&["devices"]);
     assert!(output.status.success());

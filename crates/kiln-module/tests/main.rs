@@ -3,3 +3,4 @@
 mod burnpack;
 mod burnpack_files;
 mod burnpack_hostile;
+mod legacy;

@@ -1,5 +1,7 @@
 //! What is in a weight file of any supported format, told by its first bytes.
 
+use kiln_module::record::legacy::{LegacyFormat, LegacyRecord};
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -18,6 +20,20 @@ pub enum Format {
     /// Safetensors (`.safetensors`).
     #[cfg(feature = "safetensors")]
     Safetensors,
+    /// A record of Burn 0.21 or before (`.mpk`, `.json`, `.bin`, compressed or not).
+    Legacy {
+        /// How it is encoded.
+        encoding: LegacyFormat,
+        /// Whether it is gzip-compressed.
+        compressed: bool,
+    },
+}
+
+impl Format {
+    /// Whether files of this format carry the paths of their tensors. Without, tensors are called `#0`, `#1`, ... in the order of visits.
+    pub fn has_paths(self) -> bool {
+        !matches!(self, Self::Legacy { encoding: LegacyFormat::Bincode, .. })
+    }
 }
 
 impl fmt::Display for Format {
@@ -26,6 +42,14 @@ impl fmt::Display for Format {
             Self::Burnpack => "burnpack",
             #[cfg(feature = "safetensors")]
             Self::Safetensors => "safetensors",
+            Self::Legacy { encoding, compressed } => match (encoding, compressed) {
+                (LegacyFormat::MessagePack, false) => "Burn 0.21 MessagePack",
+                (LegacyFormat::MessagePack, true) => "Burn 0.21 MessagePack, compressed",
+                (LegacyFormat::Json, false) => "Burn 0.21 JSON",
+                (LegacyFormat::Json, true) => "Burn 0.21 JSON, compressed",
+                (LegacyFormat::Bincode, false) => "Burn 0.21 bincode",
+                (LegacyFormat::Bincode, true) => "Burn 0.21 bincode, compressed",
+            },
         })
     }
 }
@@ -46,7 +70,7 @@ pub struct Contents {
 /// A weight file could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentsError {
-    /// The file cannot be read, or is no good burnpack file.
+    /// The file cannot be read, or is no good burnpack file or record of Burn 0.21.
     Burnpack(burn_pack::Error),
     /// The file is no good safetensors file.
     #[cfg(feature = "safetensors")]
@@ -87,7 +111,7 @@ impl Contents {
             return Err(io(std::io::Error::other("is not a file")));
         }
         let mut start = Vec::new();
-        File::open(path).and_then(|file| file.take(16).read_to_end(&mut start)).map_err(io)?;
+        File::open(path).and_then(|file| file.take(1 << 10).read_to_end(&mut start)).map_err(io)?;
         if start.starts_with(&burn_pack::MAGIC_NUMBER.to_le_bytes()) {
             let reader = Reader::open_exact(path).map_err(ContentsError::Burnpack)?;
             let index = reader.index().clone();
@@ -100,6 +124,12 @@ impl Contents {
             let (tensors, metadata) = (reader.tensors(), reader.index().metadata.clone());
             return Ok(Self { format: Format::Safetensors, tensors, metadata, scalars: BTreeMap::new() });
         }
+        if LegacyRecord::is_start(&start) {
+            let record = LegacyRecord::open(path).map_err(ContentsError::Burnpack)?;
+            let format = Format::Legacy { encoding: record.format, compressed: record.compressed };
+            return Ok(Self { format, tensors: record.tensors, metadata: BTreeMap::new(), scalars: record.scalars });
+        }
+        start.truncate(16);
         Err(ContentsError::UnknownFormat { file, start })
     }
 }

@@ -17,6 +17,18 @@ fn formats_are_told_by_content() {
 }
 
 #[test]
+fn records_of_burn_0_21_are_told_by_content() {
+    let open = |name: &str| {
+        let path = burnpack_sample("../legacy").join(name);
+        let contents = Contents::open(path).expect("readable");
+        (contents.format.to_string(), contents.format.has_paths(), contents.tensors.len(), contents.tensors[0].name.clone())
+    };
+    assert_eq!(open("named_mpk_full.mpk"), ("Burn 0.21 MessagePack".into(), true, 22, "conv.weight".into()));
+    assert_eq!(open("json_half.json.gz"), ("Burn 0.21 JSON, compressed".into(), true, 22, "conv.weight".into()));
+    assert_eq!(open("bin_double.bin"), ("Burn 0.21 bincode".into(), false, 22, "#0".into()));
+}
+
+#[test]
 fn other_files_are_named_with_their_first_bytes() {
     let error = Contents::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).expect_err("no weight file");
     assert!(matches!(&error, ContentsError::UnknownFormat { start, .. } if start.starts_with(b"[package]")));

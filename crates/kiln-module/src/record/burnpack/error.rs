@@ -50,6 +50,8 @@ pub enum PackErrorKind {
     },
     /// The metadata is not what it should be.
     Metadata(CborError),
+    /// A record of an older format is malformed: how.
+    Malformed(String),
     /// There are more tensors than are read or written.
     TooManyTensors {
         /// Their number.
@@ -128,6 +130,7 @@ impl fmt::Display for PackErrorKind {
                 write!(f, "claims {claimed} bytes of metadata; {available} follow, at most {MAX_METADATA_SIZE} are read")
             }
             Self::Metadata(error) => write!(f, "{error}"),
+            Self::Malformed(how) => write!(f, "is malformed: {how}"),
             Self::TooManyTensors { count } => {
                 write!(f, "has {count} tensors, more than {MAX_TENSOR_COUNT}")
             }

@@ -1,0 +1,183 @@
+//! Records of Burn 0.21: every sample read to its expected values, and damaged ones refused.
+
+use kiln_module::record::burnpack::{PackErrorKind, PackTensor, Scalar};
+use kiln_module::record::legacy::{LegacyFormat, LegacyRecord};
+use kiln_tensor::{Bytes, DType, TensorData, f16};
+use serde_json::Value;
+
+fn sample(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/data/legacy/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(path).expect("the sample is part of the repository")
+}
+
+fn read(bytes: Vec<u8>) -> Result<LegacyRecord, PackErrorKind> {
+    LegacyRecord::from_bytes("a.mpk", Bytes::from_bytes_vec(bytes)).map_err(|error| {
+        assert_eq!(error.file, "a.mpk");
+        error.kind
+    })
+}
+
+fn values(tensor: &PackTensor) -> Vec<f64> {
+    let bytes = tensor.to_bytes().expect("held");
+    TensorData::from_bytes(bytes, tensor.shape.clone(), tensor.dtype).iter::<f64>().collect()
+}
+
+const SAMPLES: [(&str, &str, LegacyFormat); 8] = [
+    ("named_mpk", ".mpk", LegacyFormat::MessagePack),
+    ("named_mpk", ".mpk.gz", LegacyFormat::MessagePack),
+    ("named_mpk_bytes", ".mpk", LegacyFormat::MessagePack),
+    ("bin", ".bin", LegacyFormat::Bincode),
+    ("bin", ".bin.gz", LegacyFormat::Bincode),
+    ("bin_bytes", ".bin", LegacyFormat::Bincode),
+    ("json", ".json", LegacyFormat::Json),
+    ("json", ".json.gz", LegacyFormat::Json),
+];
+
+#[test]
+fn every_sample_holds_its_expected_parameters() {
+    let expected: Vec<Value> = serde_json::from_slice(&sample("expected.json")).expect("valid JSON");
+    for (stem, extension, format) in SAMPLES {
+        for (precision, float, int) in [("full", DType::F32, DType::I32), ("half", DType::F16, DType::I16), ("double", DType::F64, DType::I64)] {
+            let name = format!("{stem}_{precision}{extension}");
+            let bytes = sample(&name);
+            assert!(LegacyRecord::is_start(&bytes[..bytes.len().min(1 << 10)]), "{name}");
+            let record = read(bytes).expect("a sample is readable");
+            assert_eq!((record.format, record.compressed), (format, name.ends_with(".gz")), "{name}");
+            assert_eq!(record.tensors.len(), expected.len(), "{name}");
+            assert!(record.scalars.is_empty(), "{name}");
+            for (position, (tensor, expected)) in record.tensors.iter().zip(&expected).enumerate() {
+                let path = expected["path"].as_str().expect("a path");
+                match format {
+                    LegacyFormat::Bincode => assert_eq!(tensor.name, format!("#{position}"), "{name}"),
+                    LegacyFormat::MessagePack | LegacyFormat::Json => assert_eq!(tensor.name, path, "{name}"),
+                }
+                let dtype = match expected["kind"].as_str().expect("a kind") {
+                    "float" => float,
+                    "int" => int,
+                    _ => DType::Bool(kiln_tensor::BoolStore::Native),
+                };
+                assert_eq!(tensor.dtype, dtype, "{name}: {path}");
+                let shape: Vec<usize> = serde_json::from_value(expected["shape"].clone()).expect("a shape");
+                assert_eq!(tensor.shape.as_slice(), shape, "{name}: {path}");
+                if !path.contains("running_") {
+                    assert_eq!(tensor.param_id, expected["param_id_u64"].as_u64(), "{name}: {path}");
+                }
+                let number = |value: &Value| value.as_f64().or(value.as_bool().map(|b| f64::from(u8::from(b)))).expect("a number");
+                let rounded = |value: f64| match dtype {
+                    DType::F16 => f16::from_f64(value).into(),
+                    // The wider integers of the sample are cut to 16 bits.
+                    DType::I16 => f64::from(value as i64 as i16),
+                    _ => value,
+                };
+                let expected: Vec<f64> = expected["values"].as_array().expect("values").iter().map(|v| rounded(number(v))).collect();
+                let found = values(tensor);
+                let close = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-15 * b.abs());
+                assert!(close && found.len() == expected.len(), "{name}: {path}: {found:?}, not {expected:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn optimizer_states_get_the_names_of_burnpack_records() {
+    for name in ["optim_adamw_full.mpk", "optim_adamw_full.json"] {
+        let record = read(sample(name)).expect("readable");
+        let mut ids: Vec<u64> = record.tensors.iter().filter_map(|tensor| tensor.param_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!((record.tensors.len(), ids.len(), record.scalars.len()), (4, 2, 4), "{name}");
+        for id in ids {
+            let rank = &record.scalars[&format!("{id}.__rank")];
+            assert_eq!(record.scalars[&format!("{id}.momentum.time")], Scalar::UInt(2));
+            for moment in ["moment_1", "moment_2"] {
+                let name = format!("{id}.momentum.{moment}");
+                let tensor = record.tensors.iter().find(|tensor| tensor.name == name).expect("both moments are there");
+                assert_eq!(*rank, Scalar::UInt(tensor.shape.rank() as u64));
+            }
+        }
+    }
+    let error = read(sample("optim_adamw_full.bin")).expect_err("its layout is not told by the file");
+    assert!(matches!(&error, PackErrorKind::Malformed(how) if how.contains("is cut off or no parameter")), "{error:?}");
+}
+
+#[test]
+fn every_truncation_is_refused_or_loses_no_part_of_a_tensor() {
+    for name in ["named_mpk_full.mpk", "json_half.json", "named_mpk_half.mpk.gz"] {
+        let whole = sample(name);
+        for len in 0..whole.len() {
+            assert!(read(whole[..len].to_vec()).is_err(), "{name} at {len}");
+        }
+    }
+    // Bincode does not tell how many parameters there are, so a file that ends between two of them is read as far as it goes.
+    let whole = sample("bin_full.bin");
+    let all = read(whole.clone()).expect("readable").tensors;
+    for len in 0..whole.len() {
+        if let Ok(record) = read(whole[..len].to_vec()) {
+            for (found, expected) in record.tensors.iter().zip(&all) {
+                assert_eq!((found.byte_len(), &found.shape), (expected.byte_len(), &expected.shape));
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_bytes_never_panic() {
+    for name in ["named_mpk_full.mpk", "bin_full.bin", "json_half.json", "json_half.json.gz", "optim_adamw_full.mpk"] {
+        let mut bytes = sample(name);
+        for at in (0..bytes.len().min(2_500)).step_by(3) {
+            let whole = bytes[at];
+            for damage in [0, 0x0d, 0x22, 0x7b, 0x90, 0xc6, 0xdb, 0xdd, 0xdf, 0xfd, 0xff, whole ^ 1] {
+                bytes[at] = damage;
+                let _ = read(bytes.clone());
+            }
+            bytes[at] = whole;
+        }
+    }
+}
+
+#[test]
+fn hostile_values_are_refused() {
+    let refused = |bytes: Vec<u8>| read(bytes).expect_err("refused").to_string();
+    let start = b"\x83\xa8metadata\xc0\xa4item".to_vec();
+    let with = |item: &[u8]| [&start[..], item].concat();
+    assert!(refused(with(&[0x91; 100_000])).contains("expected less nesting"));
+    // A map of 2^32 - 1 entries, bytes of 2^32 - 1, and more values than are read.
+    assert!(refused(with(b"\xdf\xff\xff\xff\xff")).contains("expected a number at byte 21"));
+    assert!(refused(with(b"\xc6\xff\xff\xff\xff")).contains("expected bytes"));
+    let mut many = with(b"\xdd\x00\x50\x00\x00");
+    many.resize(many.len() + 0x50_0000, 0xc0);
+    assert!(refused(many).contains("has more than 4194304 values"));
+    assert!(refused(format!("{{\"metadata\":0,\"item\":{}", "[".repeat(100_000)).into_bytes()).contains("recursion limit"));
+    assert!(refused(format!("{{\"metadata\":0,\"item\":[{}0]}}", "null,".repeat(5 << 20)).into_bytes()).contains("has more than 4194304 values"));
+    assert!(refused(b"PK\x03\x04".to_vec()).contains("is no record of Burn 0.21"));
+    assert!(refused(Vec::new()).contains("is no record of Burn 0.21"));
+    let lying = br#"{"metadata":0,"item":{"w":{"id":"9k00000000000","param":{"bytes":[1,2,3],"shape":[1],"dtype":"F32"}}}}"#;
+    let expected = PackErrorKind::TensorSize { name: "w".into(), expected: Some(4), found: 3 };
+    assert_eq!(read(lying.to_vec()).expect_err("three bytes for four"), expected);
+    let huge = br#"{"metadata":0,"item":{"w":{"id":"9k00000000000","param":{"bytes":[],"shape":[4294967296,4294967296],"dtype":"F32"}}}}"#;
+    let expected = PackErrorKind::TensorSize { name: "w".into(), expected: None, found: 0 };
+    assert_eq!(read(huge.to_vec()).expect_err("beyond any memory"), expected);
+    let untyped = br#"{"metadata":0,"item":{"w":{"bytes":[],"shape":[0],"dtype":"F99"}}}"#;
+    assert!(refused(untyped.to_vec()).contains("tensor `w` has no valid dtype"));
+}
+
+#[test]
+fn a_decompression_bomb_is_refused() {
+    use std::io::Write;
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let block = vec![0; 1 << 20];
+    (0..257).for_each(|_| encoder.write_all(&block).expect("memory is writable"));
+    let bomb = encoder.finish().expect("memory is writable");
+    let message = read(bomb).expect_err("257 MiB of zeros").to_string();
+    assert!(message.contains("decompresses to more than 268435456 bytes"), "{message}");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let path = format!("{}/tests/data/legacy/named_mpk_full.mpk", env!("CARGO_MANIFEST_DIR"));
+    assert_eq!(LegacyRecord::open(&path).expect("readable").tensors.len(), 22);
+    let error = LegacyRecord::open("absent.mpk").expect_err("there is no such file");
+    assert!(error.to_string().starts_with("absent.mpk: "), "{error}");
+    let error = LegacyRecord::open(env!("CARGO_MANIFEST_DIR")).expect_err("a folder is no file");
+    assert!(error.to_string().ends_with("is not a file"), "{error}");
+}
