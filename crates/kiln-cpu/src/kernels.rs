@@ -1,5 +1,6 @@
 //! Kernels that are neither fused expressions nor contractions, and what all prepared kernels have in common.
 pub(crate) mod attention;
+pub(crate) mod contraction;
 pub(crate) mod copy;
 pub(crate) mod element;
 pub(crate) mod fused;

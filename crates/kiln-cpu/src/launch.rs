@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use kiln_ir::{Kernel, Program, RuntimeError};
 
-use crate::kernels::{Frame, Prepared, attention, copy, fused, gather, host, pool, scalar, scan, scatter, sort};
+use crate::kernels::{Frame, Prepared, attention, contraction, copy, fused, gather, host, pool, scalar, scan, scatter, sort};
 use crate::pool::{Pool, tasks_for};
 
 /// Prepared launches in order.
@@ -110,7 +110,8 @@ fn mix(kernels: Vec<Box<dyn Prepared>>, threads: usize) -> Launch {
 fn prepare(kernel: &Kernel, program: &Program) -> Result<Box<dyn Prepared>, RuntimeError> {
     Ok(match kernel {
         Kernel::Fused(k) => fused::prepare(k, program)?,
-        Kernel::Dot(_) | Kernel::Conv(_) => scalar::ByElement::prepare(kernel, program),
+        Kernel::Dot(k) => contraction::prepare_dot(k, program)?,
+        Kernel::Conv(_) => scalar::ByElement::prepare(kernel, program),
         Kernel::Attention(k) => attention::prepare(k, program, false),
         Kernel::AttentionGrad(k) => attention::prepare(k, program, true),
         Kernel::Pool(k) => pool::prepare(k),

@@ -6,4 +6,5 @@ mod math;
 mod memory;
 mod oracle;
 mod pool;
+mod table;
 mod tile;
