@@ -82,6 +82,16 @@ impl Builder {
                 Rewrite::Into(n) => node = n,
             }
         }
+        if matches!(node.op, Op::Elementwise(_)) && !node.dims.is_empty() {
+            // A scalar from memory is an explicit broadcast, so that later passes see how its user walks it.
+            for k in 0..node.inputs.len() {
+                let x = node.inputs[k];
+                if self.node(x).dims.is_empty() && !self.is_uniform(x) {
+                    let dtype = self.node(x).dtype;
+                    node.inputs[k] = self.add(Node { op: Op::Expand, inputs: OpInputs::from_slice(&[x]), dims: node.dims.clone(), dtype });
+                }
+            }
+        }
         if let Op::Elementwise(e) = node.op
             && e.is_commutative()
             && node.inputs[0] > node.inputs[1]
@@ -110,6 +120,15 @@ impl Builder {
         match n.op {
             Op::Const(w) => Some(w),
             _ => None,
+        }
+    }
+
+    /// Whether a scalar is computed from constants and run-time scalars alone.
+    fn is_uniform(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        match node.op {
+            Op::Const(_) | Op::Arg(_) => true,
+            _ => node.op.is_elementwise() && node.inputs.iter().all(|i| self.is_uniform(*i)),
         }
     }
 

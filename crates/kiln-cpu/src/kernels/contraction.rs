@@ -36,7 +36,7 @@ pub(crate) enum Finish {
     /// They are stored as they are.
     Plain(ExprStore),
     /// An epilogue takes them.
-    Epilogue(TileExpr),
+    Epilogue(Box<TileExpr>),
 }
 
 impl Finish {
@@ -49,7 +49,7 @@ impl Finish {
         {
             return Ok(Finish::Plain(store.clone()));
         }
-        TileExpr::epilogue(epilogue, dims, dtype, &program.bufs).map(Finish::Epilogue).map_err(RuntimeError::Unsupported)
+        TileExpr::epilogue(epilogue, dims, dtype, &program.bufs).map(|e| Finish::Epilogue(Box::new(e))).map_err(RuntimeError::Unsupported)
     }
 }
 
