@@ -42,9 +42,11 @@ pub mod ops {
 pub use api::cast::Cast;
 pub use api::kind::{Bool, Float, Int};
 pub use api::options::{IndexingUpdateOp, IntoPadding};
-pub use api::{DEFAULT_ATOL, DEFAULT_RTOL, DimIter, Tensor, TensorCreationOptions, Transaction, cartesian_grid, read_sync, try_read_sync};
+pub use api::{
+    DEFAULT_ATOL, DEFAULT_RTOL, DimIter, EinsumOperand, Tensor, TensorCreationOptions, Transaction, cartesian_grid, read_sync, try_read_sync,
+};
 #[doc(hidden)]
-pub use api::{ShapeSlot, check_shape, shape_of_any_rank, shape_of_rank};
+pub use api::{ShapeSlot, check_einsum_equation, check_shape, shape_of_any_rank, shape_of_rank};
 pub use api::{activation, grid, loss, module};
 pub use autodiff::Gradients;
 pub use data::{AccessError, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError};

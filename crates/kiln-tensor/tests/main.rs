@@ -1,12 +1,15 @@
 //! Integration tests of the tensor crate.
 
 mod autodiff;
+mod einsum;
+mod faults;
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;
 mod printing;
 mod pytorch;
 mod shape;
 mod slice;
+mod tensor;
 mod tensor_data;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

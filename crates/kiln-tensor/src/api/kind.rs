@@ -26,6 +26,16 @@ impl Kind {
         }
     }
 
+    /// Whether elements that a device computes with make a tensor of this kind.
+    #[inline]
+    pub(crate) fn holds(self, dtype: kiln_ir::DType) -> bool {
+        match self {
+            Self::Float => dtype.is_float(),
+            Self::Int => dtype.is_int(),
+            Self::Bool => dtype == kiln_ir::DType::Bool,
+        }
+    }
+
     /// Whether elements of the type make a tensor of this kind.
     pub(crate) fn contains(self, dtype: DType) -> bool {
         match self {

@@ -7,6 +7,7 @@ mod boolean;
 pub mod cast;
 mod comparison;
 mod creation;
+mod einsum;
 mod float;
 mod gradient;
 pub mod grid;
@@ -26,6 +27,7 @@ mod view;
 
 pub use comparison::{DEFAULT_ATOL, DEFAULT_RTOL};
 pub use creation::TensorCreationOptions;
+pub use einsum::{EinsumOperand, check_einsum_equation};
 pub use integer::cartesian_grid;
 pub use part::DimIter;
 pub use shape_assert::{ShapeSlot, check_shape, shape_of_any_rank, shape_of_rank};
@@ -78,9 +80,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     ///
     /// # Panics
     /// When its rank is not `D` or its elements are not of kind `K`.
+    #[inline]
     #[track_caller]
     pub fn from_raw(raw: RawTensor) -> Self {
-        check_type(&raw, D, K::KIND);
+        if raw.rank() != D || !K::KIND.holds(raw.dtype()) {
+            refuse(&raw, D, K::KIND);
+        }
         Self { raw, kind: PhantomData }
     }
 
@@ -127,9 +132,9 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 }
 
+#[cold]
 #[track_caller]
-fn check_type(raw: &RawTensor, rank: usize, kind: kind::Kind) {
-    let dtype = DType::from(raw.dtype());
+fn refuse(raw: &RawTensor, rank: usize, kind: kind::Kind) -> ! {
     assert!(raw.rank() == rank, "a tensor of shape {:?} is not of rank {rank}", raw.dims());
-    assert!(kind.contains(dtype), "a tensor of {} is not of kind {}", dtype.name(), kind.as_str());
+    panic!("a tensor of {} is not of kind {}", raw.dtype(), kind.as_str())
 }
