@@ -1,6 +1,7 @@
 //! Kernels that are neither fused expressions nor contractions, and what all prepared kernels have in common.
 pub(crate) mod attention;
 pub(crate) mod contraction;
+pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod element;
 pub(crate) mod fused;
@@ -8,7 +9,6 @@ pub(crate) mod gather;
 pub(crate) mod host;
 pub(crate) mod index;
 pub(crate) mod pool;
-pub(crate) mod scalar;
 pub(crate) mod scan;
 pub(crate) mod scatter;
 pub(crate) mod sort;

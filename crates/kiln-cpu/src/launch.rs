@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use kiln_ir::{Kernel, Program, RuntimeError};
 
-use crate::kernels::{Frame, Prepared, attention, contraction, copy, fused, gather, host, pool, scalar, scan, scatter, sort};
+use crate::kernels::{Frame, Prepared, attention, contraction, conv, copy, fused, gather, host, pool, scan, scatter, sort};
 use crate::pool::{Pool, tasks_for};
 
 /// Prepared launches in order.
@@ -111,7 +111,7 @@ fn prepare(kernel: &Kernel, program: &Program) -> Result<Box<dyn Prepared>, Runt
     Ok(match kernel {
         Kernel::Fused(k) => fused::prepare(k, program)?,
         Kernel::Dot(k) => contraction::prepare_dot(k, program)?,
-        Kernel::Conv(_) => scalar::ByElement::prepare(kernel, program),
+        Kernel::Conv(k) => conv::prepare(k, program)?,
         Kernel::Attention(k) => attention::prepare(k, program, false),
         Kernel::AttentionGrad(k) => attention::prepare(k, program, true),
         Kernel::Pool(k) => pool::prepare(k),

@@ -115,3 +115,34 @@ fn convolutions_and_gradients_match_for_every_geometry() {
         check_within(&g, &inputs, &[], 20.0);
     }
 }
+
+#[test]
+fn convolutions_take_epilogues_that_walk_their_axes_apart() {
+    let mut draw = Draw(64);
+    for stride in [1, 2] {
+        let attrs = ConvAttrs {
+            stride: SmallVec::from_slice(&[stride, 1]),
+            dilation: SmallVec::from_slice(&[1, 1]),
+            padding: SmallVec::from_slice(&[(1, 1), (1, 1)]),
+            groups: 1,
+        };
+        let mut g = Graph::new();
+        let mut inputs = Vec::new();
+        let (x_dims, w_dims) = ([2, 3, 7, 6], [4, 3, 3, 3]);
+        let x = Layout::Contiguous.operand(&mut g, &mut draw, DType::F32, &x_dims, (-1.0, 1.0), &mut inputs);
+        let w = Layout::Contiguous.operand(&mut g, &mut draw, DType::F32, &w_dims, (-1.0, 1.0), &mut inputs);
+        let y = g.add(Op::Conv(attrs.clone()), &[x, w]).unwrap();
+        let y_dims = g.node(y).dims.clone();
+        // A residual stored with height and width exchanged.
+        let residual = Layout::Transposed.operand(&mut g, &mut draw, DType::F32, &y_dims, (-1.0, 1.0), &mut inputs);
+        let sum = g.add(Op::Elementwise(Elementwise::Add), &[y, residual]).unwrap();
+        let dx = g.add_as(Op::ConvInputGrad(attrs.clone()), &[residual, w], &x_dims, DType::F32).unwrap();
+        let moved = Layout::Transposed.operand(&mut g, &mut draw, DType::F32, &x_dims, (-1.0, 1.0), &mut inputs);
+        let dx = g.add(Op::Elementwise(Elementwise::Mul), &[dx, moved]).unwrap();
+        let dw = g.add_as(Op::ConvWeightGrad(attrs), &[x, residual], &w_dims, DType::F32).unwrap();
+        let turned = Layout::Transposed.operand(&mut g, &mut draw, DType::F32, &w_dims, (-1.0, 1.0), &mut inputs);
+        let dw = g.add(Op::Elementwise(Elementwise::Sub), &[dw, turned]).unwrap();
+        g.outputs = vec![sum, dx, dw];
+        check_within(&g, &inputs, &[], 20.0);
+    }
+}
