@@ -1,18 +1,25 @@
 //! Integration tests of the tensor crate.
 
 mod autodiff;
+mod device;
 mod einsum;
 mod faults;
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;
+mod gradients;
 mod printing;
 mod pytorch;
+mod raw;
 mod shape;
 mod slice;
 mod tensor;
 mod tensor_data;
+mod trace;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use kiln_tensor::{Device, HostRuntime};
 
 /// Runs `f`, which must panic with a message that contains `expected`.
 #[track_caller]
@@ -22,4 +29,19 @@ pub fn check_panics<R>(f: impl FnOnce() -> R, expected: &str) {
     };
     let message = (payload.downcast_ref::<String>().cloned()).or_else(|| payload.downcast_ref::<&str>().map(ToString::to_string)).unwrap_or_default();
     assert!(message.contains(expected), "panicked with {message:?}; expected {expected:?} in it");
+}
+
+/// A device of its own that runs compiled programs in plain scalar code, and counts bytes.
+fn compiled() -> Device {
+    Device::with_runtime("compiled", Arc::new(HostRuntime::new()))
+}
+
+/// A device of its own on the CPU runtime.
+fn cpu() -> Device {
+    Device::with_runtime("cpu", kiln_cpu::CpuRuntime::global())
+}
+
+/// Graphs interpreted, programs interpreted, programs run on the CPU.
+fn devices() -> [Device; 3] {
+    [Device::reference(), compiled(), cpu()]
 }

@@ -194,7 +194,7 @@ impl Recording {
         let alone = self.inputs.iter().filter_map(|i| self.nodes[*i as usize].slot.as_ref()).filter(|s| Arc::strong_count(s) == 1);
         let bytes: usize = alone.map(|s| s.bytes()).sum();
         self.full |= bytes > MAX_HELD;
-        self.next_scan = self.held + MAX_HELD;
+        self.next_scan = self.held + MAX_HELD.saturating_sub(bytes).max(MAX_HELD / 8);
     }
 
     #[inline]

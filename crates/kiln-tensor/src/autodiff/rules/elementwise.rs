@@ -72,13 +72,10 @@ pub(in crate::autodiff) fn gradients(e: Elementwise, b: &Backward<'_>) -> Vec<Op
         Fmod => remainder(b, Trunc),
         Pow => pow(b),
         Atan2 => {
-            let (y, x) = (b.operand(0), b.operand(1));
-            let square = |v: &Value| row(Mul, &[v.operand(), v.operand()]);
-            let (yy, xx) = (square(&y), square(&x));
-            let over = dy.div(&yy.add(&xx));
-            let dy0 = b.wants(0).then(|| row(Mul, &[Operand::Tensor(&over), x.operand()]));
-            let dx1 = b.wants(1).then(|| row(Mul, &[Operand::Tensor(&over), y.operand()]).neg());
-            vec![dy0, dx1]
+            let of = |i: usize| RawTensor::of_value(&b.operand(i), dy);
+            let (y, x) = (of(0), of(1));
+            let over = dy.div(&y.square().add(&x.square()));
+            vec![b.wants(0).then(|| over.mul(&x)), b.wants(1).then(|| over.mul(&y).neg())]
         }
         Max => choose(b, Ge),
         Min => choose(b, Le),

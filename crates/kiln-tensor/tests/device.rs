@@ -1,0 +1,92 @@
+//! Devices: equality, autodiff flags, settings, seeds.
+use kiln_ir::DType;
+use kiln_tensor::raw::RawTensor;
+use kiln_tensor::{Device, DeviceError, DeviceType, FloatDType, GradientCheckpointingStrategy, IntDType};
+
+use crate::{compiled, devices};
+
+#[test]
+fn equality_ignores_autodiff() {
+    let device = compiled();
+    assert_eq!(device, device.clone().autodiff());
+    assert_eq!(device, device.clone().gradient_checkpointing());
+    assert_ne!(device, compiled());
+}
+
+#[test]
+fn autodiff_flags_are_set_and_taken_back() {
+    let device = compiled();
+    assert!(!device.is_autodiff() && device.gradient_checkpointing_strategy().is_none());
+    let tracking = device.clone().autodiff();
+    assert_eq!(tracking.gradient_checkpointing_strategy(), Some(GradientCheckpointingStrategy::Disabled));
+    let sparing = device.gradient_checkpointing();
+    assert_eq!(sparing.gradient_checkpointing_strategy(), Some(GradientCheckpointingStrategy::Balanced));
+    assert!(!sparing.inner().is_autodiff());
+}
+
+#[test]
+fn settings_are_fixed_by_the_first_use() {
+    let mut device = compiled();
+    device.configure((FloatDType::F16, IntDType::I32)).unwrap();
+    assert_eq!(device.settings().float_dtype, FloatDType::F16);
+    assert!(matches!(device.configure(FloatDType::F64), Err(DeviceError::AlreadyInitialized { .. })));
+    let mut other = compiled();
+    other.locked_settings();
+    assert!(other.configure(IntDType::U8).is_err());
+    assert_eq!(other.settings().int_dtype, IntDType::I64);
+}
+
+#[test]
+fn filters_pick_kinds() {
+    let all = Device::enumerate(kiln_tensor::DeviceFilter::new());
+    assert!(all.contains(&Device::reference()));
+    let some = Device::enumerate(DeviceType::Reference).into_vec();
+    assert_eq!(some, [Device::reference()]);
+}
+
+#[test]
+fn a_seed_fixes_every_later_draw_on_every_device() {
+    let draw = |device: &Device| {
+        let uniform = RawTensor::random_uniform(device, &[5, 70], DType::F32, -1.0, 1.0).to_f64s().unwrap();
+        let ints = RawTensor::random_int(device, &[100], DType::I32, -3, 4).to_f64s().unwrap();
+        let coins = RawTensor::random_bernoulli(device, &[100], 0.3).to_f64s().unwrap();
+        (uniform, ints, coins)
+    };
+    // The reference device is shared with other tests, which may draw in between.
+    let own = [compiled(), crate::cpu()];
+    let results: Vec<_> = own
+        .iter()
+        .map(|device| {
+            device.seed(7);
+            let first = draw(device);
+            assert_ne!(first, draw(device));
+            device.seed(7);
+            assert_eq!(first, draw(device));
+            first
+        })
+        .collect();
+    assert_eq!(results[0], results[1]);
+    let (uniform, ints, coins) = &results[0];
+    assert!(uniform.iter().all(|u| (-1.0..1.0).contains(u)));
+    assert!((-3..4).all(|v| ints.contains(&(v as f64))) && ints.iter().all(|v| (-3.0..4.0).contains(v)));
+    assert!((10..50).contains(&coins.iter().filter(|c| **c == 1.0).count()));
+}
+
+#[test]
+fn normal_draws_have_their_moments() {
+    for device in devices() {
+        let x = RawTensor::random_normal(&device, &[4000], DType::F64, 2.0, 3.0).to_f64s().unwrap();
+        let mean = x.iter().sum::<f64>() / 4000.0;
+        let var = x.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / 4000.0;
+        assert!((mean - 2.0).abs() < 0.25 && (var.sqrt() - 3.0).abs() < 0.2, "{mean} {var}");
+    }
+}
+
+#[test]
+fn wide_integer_ranges_reach_both_ends() {
+    let device = compiled();
+    let x = RawTensor::random_int(&device, &[2000], DType::I64, -(1 << 40), 1 << 40).to_f64s().unwrap();
+    let limit = (1u64 << 40) as f64;
+    assert!(x.iter().all(|v| (-limit..limit).contains(v)));
+    assert!(x.iter().any(|v| *v < -0.9 * limit) && x.iter().any(|v| *v > 0.9 * limit));
+}
