@@ -29,13 +29,23 @@ struct Row {
 }
 
 /// The kinds in order of preference: the first that the machine has is the default.
-static ROWS: [Row; 1] = [Row {
-    device_type: DeviceType::Reference,
-    kind: "reference",
-    interpret: true,
-    open: |index| (index == 0).then(|| Arc::new(HostRuntime::new()) as Arc<dyn Runtime>),
-    opened: spin::Once::new(),
-}];
+static ROWS: [Row; 1 + cfg!(feature = "cpu") as usize] = [
+    #[cfg(feature = "cpu")]
+    Row {
+        device_type: DeviceType::Flex,
+        kind: "cpu",
+        interpret: false,
+        open: |index| (index == 0).then(|| kiln_cpu::CpuRuntime::global() as Arc<dyn Runtime>),
+        opened: spin::Once::new(),
+    },
+    Row {
+        device_type: DeviceType::Reference,
+        kind: "reference",
+        interpret: true,
+        open: |index| (index == 0).then(|| Arc::new(HostRuntime::new()) as Arc<dyn Runtime>),
+        opened: spin::Once::new(),
+    },
+];
 
 impl Row {
     fn device(&self) -> Option<Device> {
