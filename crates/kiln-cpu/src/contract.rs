@@ -6,6 +6,7 @@
 mod cache;
 pub mod conv;
 mod engine;
+mod implicit;
 mod isa;
 mod lane;
 #[cfg(target_arch = "aarch64")]
@@ -17,6 +18,7 @@ pub(crate) mod operand;
 pub(crate) mod pack;
 mod parallel;
 mod plan;
+mod region;
 pub(crate) mod scratch;
 mod sink;
 mod skinny;

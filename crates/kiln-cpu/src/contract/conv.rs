@@ -4,9 +4,11 @@
 //! Zeros of the padding are multiplied like any other input.
 
 use super::engine::{Contraction, contract};
+use super::implicit::{Convolution, Gradient, convolve, gradient};
 use super::micro::Scalar;
 use super::operand::{Grid, Offsets, Operand, Strided};
 use super::parallel::ParallelFor;
+use super::region::Images;
 use super::scratch::Scratch;
 use super::sink::{Epilogue, Finished, Sink, Store};
 use super::window::{Axes, Axis, Role, Window};
@@ -114,6 +116,18 @@ pub unsafe fn forward<E: Scalar>(conv: &Conv, x: *const E, w: *const E, sink: &S
         &windows
     };
     let grouped = Grouped::new(sink, conv.groups, conv.images, outputs);
+    if by_pointers(conv, outputs, conv.output_size(), k) {
+        let job = Convolution {
+            images: Images { ptr: x, image, channel: size as isize, channels: inputs, count: conv.images, axes: conv.axes() },
+            groups: conv.groups,
+            group: (inputs * size) as isize,
+            rows: outputs,
+            weights: &weights,
+            sink: grouped.sink(),
+        };
+        // SAFETY: as the caller's.
+        return unsafe { convolve(&job, pool) };
+    }
     let job = Contraction { batch: conv.groups * conv.images, m: outputs, n: conv.output_size(), k, a: &weights, b, sink: grouped.sink() };
     // SAFETY: as the caller's.
     unsafe { contract(&job, pool) }
@@ -146,6 +160,19 @@ pub unsafe fn weight_gradient<E: Scalar>(conv: &Conv, x: *const E, dy: *const E,
         &windows
     };
     let grouped = Grouped::new(sink, conv.groups, 1, outputs);
+    let long = conv.images * positions >= 128 && positions > 0;
+    if long && by_pointers(conv, outputs, usize::MAX / conv.images, inputs * taps) {
+        let job = Gradient {
+            images: Images { ptr: x, image, channel: size as isize, channels: inputs, count: conv.images, axes: conv.axes() },
+            groups: conv.groups,
+            group: (inputs * size) as isize,
+            rows: outputs,
+            dy,
+            sink: grouped.sink(),
+        };
+        // SAFETY: as the caller's.
+        return unsafe { gradient(&job, pool) };
+    }
     let job = Contraction { batch: conv.groups, m: outputs, n: inputs * taps, k: conv.images * positions, a: &a, b, sink: grouped.sink() };
     // SAFETY: as the caller's.
     unsafe { contract(&job, pool) }
@@ -209,6 +236,14 @@ pub unsafe fn input_gradient<E: Scalar>(conv: &Conv, dy: *const E, w: *const E, 
     {
         hand_over(conv, &whole, &store, pool);
     }
+}
+
+/// True if windows are better read through pointers, with the result's channels as columns, than unfolded while packing.
+///
+/// Reading through pointers packs the weights and turns the result; unfolding packs every window.
+fn by_pointers(conv: &Conv, rows: usize, positions: usize, k: usize) -> bool {
+    let lanes = rows.next_multiple_of(16);
+    k != 0 && rows * 4 >= lanes * 3 && conv.images * positions >= rows
 }
 
 /// Hands a finished input gradient to an epilogue, in blocks of rows.
@@ -300,15 +335,27 @@ unsafe fn run_phase<E: Scalar>(conv: &Conv, phases: &[Phase; 3], dy: *const E, w
         windows = Window::new(dy, positions as isize, axes, Role::PositionsOuter, batch);
         &windows
     };
-    let job = Contraction {
-        batch: conv.groups * conv.images,
-        m: inputs,
-        n: phases.iter().map(|phase| phase.positions).product(),
-        k: outputs * met,
-        a: &weights,
-        b,
-        sink,
-    };
+    let count = phases.iter().map(|phase| phase.positions).product();
+    if by_pointers(conv, inputs, 16 * count, outputs * met) {
+        let job = Convolution {
+            images: Images {
+                ptr: dy,
+                image: (conv.outputs * positions) as isize,
+                channel: positions as isize,
+                channels: outputs,
+                count: conv.images,
+                axes,
+            },
+            groups: conv.groups,
+            group: (outputs * positions) as isize,
+            rows: inputs,
+            weights: &weights,
+            sink,
+        };
+        // SAFETY: as the caller's.
+        return unsafe { convolve(&job, pool) };
+    }
+    let job = Contraction { batch: conv.groups * conv.images, m: inputs, n: count, k: outputs * met, a: &weights, b, sink };
     // SAFETY: as the caller's.
     unsafe { contract(&job, pool) }
 }

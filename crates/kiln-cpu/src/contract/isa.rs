@@ -1,8 +1,8 @@
 //! The kernel tables: which instruction sets exist, and which one this machine uses.
 
 use super::lane::Plain;
-use super::micro::{self, Kernels, Scalar, Tile};
-use super::{pack, skinny, window};
+use super::micro::{self, Indirect, Kernels, Scalar, Tile};
+use super::{pack, region, skinny, window};
 
 /// Emits a module with the kernels of one register type, compiled for `features`.
 macro_rules! isa {
@@ -14,6 +14,11 @@ macro_rules! isa {
             unsafe fn tile<const R: usize, const C: usize, const P: bool>(t: &Tile<$e>) {
                 // SAFETY: as the caller's; the features of the register are enabled here.
                 unsafe { micro::tile::<$v, R, C, P, $mr>(t) }
+            }
+            $(#[$feature])?
+            unsafe fn indirect<const R: usize, const C: usize>(t: &Indirect<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { micro::indirect::<$v, R, C>(t) }
             }
             $(#[$feature])?
             unsafe fn pack_outer(job: &pack::Copy<$e>) {
@@ -34,6 +39,11 @@ macro_rules! isa {
             unsafe fn window_inner(job: &window::Job<'_, $e>, image: isize) {
                 // SAFETY: as the caller's.
                 unsafe { window::inner::<$v>(job, image) }
+            }
+            $(#[$feature])?
+            unsafe fn pad(job: &region::Pad<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { region::pad::<$v>(job) }
             }
             $(#[$feature])?
             unsafe fn axpy(job: &skinny::Job<$e>) {
@@ -59,10 +69,17 @@ macro_rules! isa {
                     [tile::<$r, THIRD, false>, tile::<$r, THIRD, true>],
                     [tile::<$r, FOURTH, false>, tile::<$r, FOURTH, true>],
                 ]),*],
+                indirect: &[$([
+                    indirect::<$r, 1>,
+                    indirect::<$r, 2>,
+                    indirect::<$r, THIRD>,
+                    indirect::<$r, FOURTH>,
+                ]),*],
                 pack_outer,
                 pack_inner,
                 window_outer,
                 window_inner,
+                pad,
                 axpy,
                 dot,
             };

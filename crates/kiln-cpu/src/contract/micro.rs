@@ -23,6 +23,14 @@ pub(crate) struct Tile<E> {
     pub cols: usize,
 }
 
+/// A tile whose left operand is read through pointers: row `i` begins at `rows[i]`, and its step `p` is `offsets[p]` elements from
+/// there. The left operand of `tile` is not used.
+pub(crate) struct Indirect<E> {
+    pub tile: Tile<E>,
+    pub rows: *const *const E,
+    pub offsets: *const i32,
+}
+
 /// A micro-kernel for a fixed number of rows and registers a row.
 pub(crate) type Micro<E> = unsafe fn(&Tile<E>);
 
@@ -57,6 +65,39 @@ pub(crate) unsafe fn tile<V: Lane, const R: usize, const C: usize, const PANEL: 
             }
             a = a.wrapping_offset(a_k);
             b = b.wrapping_offset(b_k);
+        }
+        finish(tile, &acc);
+    }
+}
+
+/// Runs one register tile whose left operand is read through pointers: windows of an image, where they lie.
+///
+/// # Safety
+/// As for [`tile`], with `rows` and `offsets` in the place of `a`.
+#[inline(always)]
+pub(crate) unsafe fn indirect<V: Lane, const R: usize, const C: usize>(job: &Indirect<V::E>) {
+    let tile = &job.tile;
+    // SAFETY: as the caller's.
+    unsafe {
+        let mut rows = [core::ptr::null(); R];
+        for r in 0..R {
+            rows[r] = *job.rows.add(r);
+        }
+        let mut b = tile.b;
+        let mut acc = [[V::zero(); C]; R];
+        for p in 0..tile.k {
+            let at = *job.offsets.add(p) as isize;
+            let mut bs = [V::zero(); C];
+            for c in 0..C {
+                bs[c] = V::load(b.add(c * V::N));
+            }
+            for r in 0..R {
+                let x = V::splat(*rows[r].wrapping_offset(at));
+                for c in 0..C {
+                    acc[r][c] = x.fma(bs[c], acc[r][c]);
+                }
+            }
+            b = b.wrapping_offset(tile.b_k);
         }
         finish(tile, &acc);
     }
@@ -112,6 +153,9 @@ unsafe fn finish<V: Lane, const R: usize, const C: usize>(tile: &Tile<V::E>, acc
 /// Table of micro-kernels: `[rows - 1][registers - 1][packed]`.
 pub(crate) type Table<E> = &'static [[[Micro<E>; 2]; MAX_REGISTERS]];
 
+/// Table of indirect micro-kernels: `[rows - 1][registers - 1]`.
+pub(crate) type IndirectTable<E> = &'static [[unsafe fn(&Indirect<E>); MAX_REGISTERS]];
+
 /// Most registers a row of a tile has.
 pub(crate) const MAX_REGISTERS: usize = 4;
 
@@ -127,6 +171,8 @@ pub(crate) struct Kernels<E: Element> {
     pub registers: usize,
     /// Micro-kernels.
     pub table: Table<E>,
+    /// Micro-kernels that read the left operand through pointers.
+    pub indirect: IndirectTable<E>,
     /// Packs a block whose elements are adjacent along the outer axis.
     pub pack_outer: unsafe fn(&super::pack::Copy<E>),
     /// Packs a block whose elements are adjacent along the contraction.
@@ -135,6 +181,8 @@ pub(crate) struct Kernels<E: Element> {
     pub window_outer: unsafe fn(&super::window::Job<'_, E>),
     /// Packs windows whose positions are the contraction; the distance between images follows.
     pub window_inner: unsafe fn(&super::window::Job<'_, E>, isize),
+    /// Copies a box of an image with its padding.
+    pub pad: unsafe fn(&super::region::Pad<E>),
     /// `y[j] += sum_p x[p] w[p][j]` over adjacent `j`.
     pub axpy: unsafe fn(&super::skinny::Job<E>),
     /// `y[j] = sum_p x[p] w[j][p]` over adjacent `p`.
@@ -145,6 +193,12 @@ impl<E: Element> Kernels<E> {
     /// Columns of a full tile.
     pub fn nr(&self) -> usize {
         self.lanes * self.registers
+    }
+
+    /// The indirect kernel for a tile of `rows <= mr` rows and `cols <= nr` columns.
+    #[inline]
+    pub fn pick_indirect(&self, rows: usize, cols: usize) -> unsafe fn(&Indirect<E>) {
+        self.indirect[rows - 1][cols.div_ceil(self.lanes) - 1]
     }
 
     /// The kernel for a tile of `rows <= mr` rows and `cols <= nr` columns.

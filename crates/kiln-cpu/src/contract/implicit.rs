@@ -1,0 +1,398 @@
+//! Convolutions without unfolding: windows are read from the image through pointers, one row of a tile each, and the channels
+//! of the result are the columns.
+
+use super::engine::each;
+use super::micro::{Indirect, Kernels, Scalar, Tile};
+use super::operand::{Block, Operand};
+use super::pack::Copy;
+use super::parallel::ParallelFor;
+use super::region::{Images, Layout, Positions};
+use super::scratch::Scratch;
+use super::sink::{Epilogue, Finished, Sink};
+
+/// Positions of a block.
+const POSITIONS: usize = 512;
+/// Steps of the contraction between two visits of a tile.
+const STEPS: usize = 1024;
+/// Positions whose sums are still in the first-level cache when they are turned.
+const HOT: usize = 48;
+
+/// `result[group][image][row][position] = sum_k weights[group][row][k] * window(position)[k]` with `k = (channel, tap)`.
+pub(crate) struct Convolution<'a, E> {
+    pub images: Images<E>,
+    pub groups: usize,
+    /// Distance between the groups' first channels, in elements.
+    pub group: isize,
+    /// Channels of the result in a group.
+    pub rows: usize,
+    /// Outer axis: channels of the result; batch entries: `(group, image)`.
+    pub weights: &'a dyn Operand<E>,
+    pub sink: Sink<'a, E>,
+}
+
+/// Computes a convolution.
+///
+/// # Safety
+/// As for `contract`.
+pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn ParallelFor) {
+    let kernels = E::kernels();
+    let (nr, count) = (kernels.nr(), job.images.count);
+    let taps: usize = job.images.axes.iter().map(|axis| axis.taps).product();
+    let k = job.images.channels * taps;
+    let panels = job.rows.div_ceil(nr);
+
+    let weights = Scratch::take(job.groups * panels * k * nr * size_of::<E>());
+    let packed: Shared<E> = Shared(weights.ptr());
+    each(pool, job.groups * panels, k * nr * 8, &|i| {
+        let (group, panel) = (i / panels, i % panels);
+        let len = nr.min(job.rows - panel * nr);
+        let block = Block { batch: group * count, outer: panel * nr, len, k: 0, steps: k, width: nr, panel: k * nr, lead: 0 };
+        let dst = packed.at(i * k * nr);
+        // SAFETY: each panel has its own place; columns past the end are ordinary numbers that are dropped.
+        unsafe {
+            if len < nr {
+                dst.write_bytes(0, k * nr);
+            }
+            job.weights.pack(&block, dst);
+        }
+    });
+
+    let layout = Layout::new(job.images, POSITIONS);
+    let table = Scratch::take(k * size_of::<i32>());
+    let offsets: Shared<i32> = Shared(table.ptr());
+    layout.each_tap(|tap, at| {
+        for c in 0..job.images.channels {
+            // SAFETY: the table has `k` entries.
+            unsafe { offsets.at(c * taps + tap).write((c as isize * layout.channel + at) as i32) };
+        }
+    });
+
+    // Panels are shared out too if there are few blocks.
+    let blocks = job.groups * layout.blocks();
+    let wanted = if pool.threads() == 1 { 1 } else { 2 * pool.threads() };
+    let shares = wanted.div_ceil(blocks).clamp(1, panels);
+    let share = panels.div_ceil(shares);
+    let shares = panels.div_ceil(share);
+    let work = layout.most() * share * nr * k;
+    each(pool, blocks * shares, work, &|i| {
+        let (block, first) = (i / shares, i % shares * share);
+        let (group, block) = (block / layout.blocks(), layout.block(block % layout.blocks()));
+        // SAFETY: as the caller's; blocks and panels are disjoint.
+        unsafe {
+            let unit = Unit { job, kernels, layout: &layout, group, block, k, offsets: offsets.at(0) };
+            unit.run(first..(first + share).min(panels), packed.at(group * panels * k * nr));
+        }
+    });
+}
+
+/// A pointer to scratch that tasks share.
+struct Shared<E>(*mut E);
+
+// SAFETY: tasks write disjoint parts, or only read.
+unsafe impl<E> Sync for Shared<E> {}
+
+impl<E> Shared<E> {
+    fn at(&self, index: usize) -> *mut E {
+        self.0.wrapping_add(index)
+    }
+}
+
+/// A block of positions and some panels of the weights.
+struct Unit<'a, E: Scalar> {
+    job: &'a Convolution<'a, E>,
+    kernels: &'static Kernels<E>,
+    layout: &'a Layout<E>,
+    group: usize,
+    block: Positions,
+    k: usize,
+    offsets: *const i32,
+}
+
+impl<E: Scalar> Unit<'_, E> {
+    /// Computes the panels `panels`; `weights` is the group's first one.
+    unsafe fn run(&self, panels: core::ops::Range<usize>, weights: *const E) {
+        let (job, kernels, layout) = (self.job, self.kernels, self.layout);
+        let (mr, nr, k) = (kernels.mr, kernels.nr(), self.k);
+        let most = layout.most();
+        let align = |bytes: usize| bytes.next_multiple_of(64);
+        let pointers = align(most * size_of::<*const E>());
+        let copied = align(layout.copied() * size_of::<E>());
+        let sums = align(most * nr * size_of::<E>());
+        let held = Scratch::take(pointers + copied + 2 * sums);
+        let first: *mut u8 = held.ptr();
+        let rows: *mut *const E = first.cast();
+        let copy: *mut E = first.wrapping_add(pointers).cast();
+        let c: *mut E = first.wrapping_add(pointers + copied).cast();
+        let turned: *mut E = first.wrapping_add(pointers + copied + sums).cast();
+        // SAFETY: the scratch holds all four parts; as the caller's.
+        unsafe {
+            let base = layout.prepare(kernels, &self.block, self.group as isize * job.group, 0..job.images.channels, copy);
+            // An epilogue is worth long rows; a plain store is not.
+            let direct = matches!(&job.sink, Sink::Store(store) if store.direct());
+            let mut count = 0;
+            layout.each_position(&self.block, |position, at| {
+                rows.add(position).write(base.wrapping_offset(at));
+                count = position + 1;
+            });
+            for panel in panels {
+                let cols = nr.min(job.rows - panel * nr);
+                let b = weights.add(panel * k * nr);
+                let mut p = 0;
+                loop {
+                    let steps = STEPS.min(k - p);
+                    let last = p + steps >= k;
+                    for start in (0..count).step_by(HOT) {
+                        let end = (start + HOT).min(count);
+                        for i in (start..end).step_by(mr) {
+                            let to = c.add(i * nr);
+                            let tile = Tile {
+                                k: steps,
+                                a: core::ptr::null(),
+                                a_row: 0,
+                                a_k: 0,
+                                b: b.add(p * nr),
+                                b_k: nr as isize,
+                                from: if p == 0 { core::ptr::null() } else { to },
+                                from_row: nr as isize,
+                                to,
+                                to_row: nr as isize,
+                                cols,
+                            };
+                            let indirect = Indirect { tile, rows: rows.add(i), offsets: self.offsets.add(p) };
+                            kernels.pick_indirect(mr.min(end - i), cols)(&indirect);
+                        }
+                        if last && direct {
+                            self.emit(panel * nr, cols, start..end, c, turned);
+                        }
+                    }
+                    p += steps;
+                    if p >= k {
+                        break;
+                    }
+                }
+                if !direct {
+                    self.emit(panel * nr, cols, 0..count, c, turned);
+                }
+            }
+        }
+    }
+
+    /// Hands the sums of one panel at some positions to the sink, image by image, with channels as rows.
+    unsafe fn emit(&self, row: usize, rows: usize, range: core::ops::Range<usize>, c: *const E, turned: *mut E) {
+        let (job, nr) = (self.job, self.kernels.nr());
+        let axes = &job.images.axes;
+        let size = self.block.planes.len() * self.block.rows.len() * axes[2].positions;
+        let first = (self.block.planes.start * axes[1].positions + self.block.rows.start) * axes[2].positions;
+        let mut at = range.start;
+        while at < range.end {
+            let (image, position) = (at / size, at % size);
+            let cols = (size - position).min(range.end - at);
+            let batch = self.group * job.images.count + self.block.images.start + image;
+            let part = Part { batch, row, rows, col: first + position, cols };
+            // SAFETY: the sums and the result are valid; parts are disjoint.
+            unsafe { turn(&job.sink, self.kernels, c.wrapping_add(at * nr), nr, part, turned) };
+            at += cols;
+        }
+    }
+}
+
+/// A part of a result.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub batch: usize,
+    pub row: usize,
+    pub rows: usize,
+    pub col: usize,
+    pub cols: usize,
+}
+
+/// Hands sums that lie by columns, `stride` elements apart, to a sink that wants rows.
+///
+/// # Safety
+/// The sums and the sink are valid for the part, and `turned` has room for it.
+pub(crate) unsafe fn turn<E: Scalar>(sink: &Sink<'_, E>, kernels: &Kernels<E>, sums: *const E, stride: usize, part: Part, turned: *mut E) {
+    let Part { batch, row, rows, col, cols } = part;
+    let copy = |dst: *mut E, width: usize| Copy { src: sums, outer: stride as isize, inner: 1, len: cols, k: rows, dst, width, panel: 0, lead: 0 };
+    // SAFETY: as the caller's; the kernels were chosen for this machine.
+    unsafe {
+        if let Sink::Store(store) = sink
+            && store.direct()
+            && store.keep == E::ZERO
+            && store.row >= cols as isize
+        {
+            return (kernels.pack_inner)(&copy(store.at(batch, row, col), store.row as usize));
+        }
+        (kernels.pack_inner)(&copy(turned, cols));
+        let part = Finished { batch, row, rows, col, cols, data: turned, row_stride: cols };
+        match sink {
+            Sink::Store(store) => store.finish(&part),
+            Sink::Epilogue(epilogue) => epilogue.finish(&part),
+        }
+    }
+}
+
+/// `result[group][row][(channel, tap)] = sum over images and positions of dy[image][group, row][position] * window(position)`.
+pub(crate) struct Gradient<'a, E: Scalar> {
+    pub images: Images<E>,
+    pub groups: usize,
+    /// Distance between the groups' first input channels, in elements.
+    pub group: isize,
+    /// Output channels of a group.
+    pub rows: usize,
+    /// Output gradient, `[images][groups * rows][positions]`, dense.
+    pub dy: *const E,
+    pub sink: Sink<'a, E>,
+}
+
+// SAFETY: the gradient only reads through its pointers, and the sink takes disjoint parts.
+unsafe impl<E: Scalar> Sync for Gradient<'_, E> {}
+
+/// Independent parts of a weight gradient, summed at the end.
+const SPLITS: usize = 16;
+
+/// Computes a weight gradient.
+///
+/// # Safety
+/// As for `contract`.
+pub(crate) unsafe fn gradient<E: Scalar>(job: &Gradient<'_, E>, pool: &dyn ParallelFor) {
+    let kernels = E::kernels();
+    let nr = kernels.nr();
+    let taps: usize = job.images.axes.iter().map(|axis| axis.taps).product();
+    let cols = job.images.channels * taps;
+    let layout = Layout::new(job.images, 2 * POSITIONS);
+    let padded = job.rows.next_multiple_of(nr);
+    // A share keeps its sums in the second-level cache: some columns of the result, and all its rows.
+    let share = ((64 << 10) / padded).max(1).min(cols).next_multiple_of(kernels.mr);
+    let shares = cols.div_ceil(share);
+    let splits = layout.blocks().min(SPLITS.div_ceil(job.groups * shares)).max(1);
+    let block = cols * padded;
+    let partials = Scratch::take(job.groups * splits * block * size_of::<E>());
+    let sums: Shared<E> = Shared(partials.ptr());
+    let work = layout.blocks().div_ceil(splits) * layout.most() * share * padded;
+    each(pool, job.groups * splits * shares, work, &|i| {
+        let (i, share_at) = (i / shares, i % shares * share);
+        let (group, split) = (i / splits, i % splits);
+        let blocks = layout.blocks();
+        let range = split * blocks / splits..(split + 1) * blocks / splits;
+        let part = share_at..(share_at + share).min(cols);
+        let to = sums.at((group * splits + split) * block + share_at * padded);
+        // SAFETY: as the caller's; shares and splits are disjoint.
+        unsafe { accumulate(job, kernels, &layout, group, range, part, to) };
+    });
+    let width = (2048 / job.rows).clamp(1, cols);
+    let pieces = cols.div_ceil(width);
+    each(pool, job.groups * pieces, width * padded * splits, &|i| {
+        let (group, col) = (i / pieces, i % pieces * width);
+        let len = width.min(cols - col);
+        let first = sums.at(group * splits * block + col * padded);
+        let turned = Scratch::take(len * job.rows * size_of::<E>());
+        // SAFETY: every split was written; pieces are disjoint.
+        unsafe {
+            let total = core::slice::from_raw_parts_mut(first, len * padded);
+            for split in 1..splits {
+                let more = core::slice::from_raw_parts(first.wrapping_add(split * block), len * padded);
+                for (x, y) in total.iter_mut().zip(more) {
+                    *x = x.plus(*y);
+                }
+            }
+            let part = Part { batch: group, row: 0, rows: job.rows, col, cols: len };
+            turn(&job.sink, kernels, first, padded, part, turned.ptr());
+        }
+    });
+}
+
+/// Sums the blocks `range` for the columns `part` of a weight gradient into `to`, column by column.
+unsafe fn accumulate<E: Scalar>(
+    job: &Gradient<'_, E>,
+    kernels: &Kernels<E>,
+    layout: &Layout<E>,
+    group: usize,
+    range: core::ops::Range<usize>,
+    part: core::ops::Range<usize>,
+    to: *mut E,
+) {
+    let (mr, nr) = (kernels.mr, kernels.nr());
+    let axes = &job.images.axes;
+    let taps: usize = axes.iter().map(|axis| axis.taps).product();
+    let positions: usize = axes.iter().map(|axis| axis.positions).product();
+    let (panels, padded) = (job.rows.div_ceil(nr), job.rows.next_multiple_of(nr));
+    let most = layout.most();
+    let align = |bytes: usize| bytes.next_multiple_of(64);
+    let pointers = align(part.len() * size_of::<*const E>());
+    let table = align(most * size_of::<i32>());
+    let copied = align(layout.copied() * size_of::<E>());
+    let held = Scratch::take(pointers + table + copied + padded * most * size_of::<E>());
+    let first: *mut u8 = held.ptr();
+    let columns: *mut *const E = first.cast();
+    let offsets: *mut i32 = first.wrapping_add(pointers).cast();
+    let copy: *mut E = first.wrapping_add(pointers + table).cast();
+    let packed: *mut E = first.wrapping_add(pointers + table + copied).cast();
+    // SAFETY: the scratch holds all four parts; as the caller's.
+    unsafe {
+        if range.is_empty() {
+            to.write_bytes(0, part.len() * padded);
+        }
+        let channels = part.start / taps..part.end.div_ceil(taps);
+        for index in range.clone() {
+            let block = layout.block(index);
+            let base = layout.prepare(kernels, &block, group as isize * job.group, channels.clone(), copy);
+            layout.each_tap(|tap, at| {
+                let from = part.start.saturating_sub(tap).div_ceil(taps);
+                for c in from..job.images.channels {
+                    let col = c * taps + tap;
+                    if col >= part.end {
+                        break;
+                    }
+                    columns.add(col - part.start).write(base.wrapping_offset(c as isize * layout.channel + at));
+                }
+            });
+            let mut count = 0;
+            layout.each_position(&block, |position, at| {
+                offsets.add(position).write(at as i32);
+                count = position + 1;
+            });
+            let col = (block.planes.start * axes[1].positions + block.rows.start) * axes[2].positions;
+            let steps = block.planes.len() * block.rows.len() * axes[2].positions;
+            if job.rows < padded {
+                // Channels past the end are computed and dropped: they must be ordinary numbers.
+                packed.add((panels - 1) * count * nr).write_bytes(0, count * nr);
+            }
+            for (i, image) in block.images.clone().enumerate() {
+                let channel = (image * job.groups + group) * job.rows;
+                let dy = Copy {
+                    src: job.dy.add(channel * positions + col),
+                    outer: positions as isize,
+                    inner: 1,
+                    len: job.rows,
+                    k: steps,
+                    dst: packed.add(i * steps * nr),
+                    width: nr,
+                    panel: count * nr,
+                    lead: 0,
+                };
+                super::operand::copy(kernels, &dy);
+            }
+            for panel in 0..panels {
+                let cols = nr.min(job.rows - panel * nr);
+                for i in (0..part.len()).step_by(mr) {
+                    let to = to.add(i * padded + panel * nr);
+                    let tile = Tile {
+                        k: count,
+                        a: core::ptr::null(),
+                        a_row: 0,
+                        a_k: 0,
+                        b: packed.add(panel * count * nr),
+                        b_k: nr as isize,
+                        from: if index == range.start { core::ptr::null() } else { to },
+                        from_row: padded as isize,
+                        to,
+                        to_row: padded as isize,
+                        cols,
+                    };
+                    let indirect = Indirect { tile, rows: columns.add(i), offsets };
+                    kernels.pick_indirect(mr.min(part.len() - i), cols)(&indirect);
+                }
+            }
+        }
+    }
+}
