@@ -9,7 +9,7 @@ use kiln_data::dataloader::split::split_dataloader;
 use kiln_data::dataloader::{BatchDataLoader, BatchStrategy, DataLoader, DataLoaderBuilder, FixBatchStrategy, MultiThreadDataLoader, Progress};
 use kiln_data::dataset::transform::iota;
 use kiln_data::dataset::{Dataset, DatasetError, InMemDataset};
-use kiln_tensor::Device;
+use kiln_tensor::{Device, Tensor};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -292,4 +292,33 @@ fn slices_and_splits_hold_every_item_once() {
 #[test]
 fn a_batch_of_no_items_is_refused() {
     check_panics(|| drop(builder().batch_size(0)), "batch strategy: batch size is zero");
+}
+
+/// A batch is a matrix with a row for each item, computed where the batcher runs.
+struct Rows;
+
+impl Batcher<usize, Tensor<2>> for Rows {
+    fn batch(&self, items: Vec<usize>, device: &Device) -> Tensor<2> {
+        let row = |item: usize| Tensor::<2>::from_data([[item as f32, 1.0]], device) * 2.0;
+        Tensor::cat(items.into_iter().map(row).collect(), 0)
+    }
+}
+
+#[test]
+fn tensors_made_on_workers_are_used_on_the_reader() {
+    for workers in [0, 3] {
+        let loader = DataLoaderBuilder::new(Rows).batch_size(4).num_workers(workers).build(numbers(10));
+        for _ in 0..2 {
+            let mut sum = Tensor::<1>::zeros([1], &Device::default());
+            let mut rows = 0;
+            for batch in loader.iter() {
+                let batch = batch.expect("readable");
+                rows += batch.dims()[0];
+                sum = sum + batch.sum();
+            }
+            // Twice the sum of 0..10, and twice a one for each row.
+            assert_eq!(sum.into_data().try_to_vec::<f32>().expect("floats"), [110.0]);
+            assert_eq!(rows, 10);
+        }
+    }
 }
