@@ -7,6 +7,7 @@ mod faults;
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;
 mod gradients;
+mod layers;
 mod printing;
 mod pytorch;
 mod raw;

@@ -28,7 +28,7 @@ impl<const D: usize> Tensor<D> {
 }
 
 /// The image with its pixels in one axis, and how positions outside of it are read.
-struct Image {
+pub(super) struct Image {
     pixels: RawTensor,
     /// Height and width.
     size: [usize; 2],
@@ -45,7 +45,7 @@ fn sample(x: &RawTensor, grid: &RawTensor, options: &GridSampleOptions) -> RawTe
     assert!(h > 0 && w > 0, "grid_sample_2d: the image {:?} is empty", x.dims());
     let (height, width) = (grid.dims()[1], grid.dims()[2]);
     let places = [n, 1, height * width];
-    let image = Image { pixels: x.reshape(&[n, c, h * w]), size: [h, w], places, options: options.clone() };
+    let image = Image::new(x, height * width, options);
     // The grid holds x first.
     let place = |axis: usize| image.position(&grid.narrow(3, 1 - axis, 1).reshape(&places), axis);
     let (y, x) = (place(0), place(1));
@@ -59,6 +59,12 @@ fn sample(x: &RawTensor, grid: &RawTensor, options: &GridSampleOptions) -> RawTe
 }
 
 impl Image {
+    /// The image `[n, c, h, w]`, to be read at a number of places given by positions of shape `[n, 1, places]`.
+    pub(super) fn new(x: &RawTensor, places: usize, options: &GridSampleOptions) -> Self {
+        let (n, c, h, w) = (x.dims()[0], x.dims()[1], x.dims()[2], x.dims()[3]);
+        Self { pixels: x.reshape(&[n, c, h * w]), size: [h, w], places: [n, 1, places], options: options.clone() }
+    }
+
     /// A coordinate in `-1..=1` as a position in pixels.
     fn position(&self, coordinate: &RawTensor, axis: usize) -> RawTensor {
         let size = self.size[axis] as f64;
@@ -111,7 +117,8 @@ impl Image {
         within(y, 0).and(&within(x, 1)).choose_or_zero(&picked)
     }
 
-    fn bilinear(&self, y: &RawTensor, x: &RawTensor) -> RawTensor {
+    /// The values between the pixels around positions: `[n, c, places]`.
+    pub(super) fn bilinear(&self, y: &RawTensor, x: &RawTensor) -> RawTensor {
         let (top, left) = (y.floor(), x.floor());
         let (down, right) = (y.sub(&top), x.sub(&left));
         let (bottom_row, right_column) = (top.with_constant(Add, 1.0), left.with_constant(Add, 1.0));

@@ -2,6 +2,8 @@
 
 mod attention;
 mod conv;
+mod ctc;
+mod deform;
 mod fold;
 mod grid_sample;
 mod interpolate;
@@ -11,6 +13,8 @@ mod pool;
 
 pub use attention::{attention, attention_fallback};
 pub use conv::{conv_transpose1d, conv_transpose2d, conv_transpose3d, conv1d, conv2d, conv2d_weight_backward, conv3d};
+pub use ctc::ctc_loss;
+pub use deform::deform_conv2d;
 pub use fold::{fold4d, unfold4d};
 pub use interpolate::interpolate;
 pub use linear::{embedding, linear};
