@@ -1,10 +1,14 @@
 //! Measures the thread pool, the allocator, the vector functions and the tile executor.
 use std::time::{Duration, Instant};
 
-use kiln_cpu::memory::Cache;
+use kiln_compiler::compile;
+use kiln_compiler::null::Null;
+use kiln_cpu::memory::{Cache, Storage};
 use kiln_cpu::pool::Pool;
 use kiln_cpu::simd::Level;
 use kiln_cpu::tile::elementwise::{Kind, select};
+use kiln_cpu::tile::{Buffers, FusedKernel};
+use kiln_ir::{DType, Elementwise, Graph, Kernel, NodeId, Op, OutputSpec, Place, ReduceOp};
 
 /// Median seconds of one call.
 fn median(mut f: impl FnMut()) -> f64 {
@@ -65,8 +69,179 @@ fn math() {
     }
 }
 
+/// A graph under construction.
+struct Build(Graph);
+
+impl Build {
+    fn op(&mut self, op: Elementwise, x: &[NodeId]) -> NodeId {
+        self.0.add(Op::Elementwise(op), x).unwrap()
+    }
+
+    fn reduce(&mut self, op: ReduceOp, x: NodeId, axes: u32) -> NodeId {
+        self.0.add(Op::Reduce { op, axes }, &[x]).unwrap()
+    }
+
+    fn expand(&mut self, x: NodeId, like: NodeId) -> NodeId {
+        let dims = self.0.node(like).dims.clone();
+        self.0.add_as(Op::Expand, &[x], &dims, DType::F32).unwrap()
+    }
+
+    fn scalar(&mut self, v: f64) -> NodeId {
+        self.0.constant(DType::F32, v.to_bits())
+    }
+}
+
+/// Compiles a graph of one input per entry of `inputs` and measures its fused kernels.
+fn kernels(name: &str, inputs: &[usize], graph: Graph) {
+    let program = compile(&graph, &Null::cpu_limits());
+    let cache = Cache::global();
+    let inputs: Vec<Storage> = inputs
+        .iter()
+        .map(|&n| {
+            let mut storage = cache.allocate(n * 4).unwrap();
+            for (k, x) in storage.as_mut_slice().chunks_exact_mut(4).enumerate() {
+                x.copy_from_slice(&((k * 7919 % 1000) as f32 / 300.0 - 1.5).to_le_bytes());
+            }
+            storage
+        })
+        .collect();
+    let outputs: Vec<Storage> =
+        program.outputs.iter().map(|o| if let OutputSpec::New(n) = o { cache.allocate_zeroed(*n).unwrap() } else { panic!("{o:?}") }).collect();
+    let arena = cache.allocate(program.arena).unwrap();
+    let addresses: Vec<*mut u8> = program
+        .bufs
+        .iter()
+        .map(|b| match b.place {
+            Place::Input(n) => inputs[n as usize].as_ptr(),
+            Place::Output(n) => outputs[n as usize].as_ptr(),
+            Place::Arena(at) => arena.as_ptr().wrapping_add(at),
+            Place::Unused => std::ptr::null_mut(),
+        })
+        .collect();
+    let prepared: Vec<FusedKernel> = program
+        .kernels()
+        .map(|kernel| match kernel {
+            Kernel::Fused(fused) => FusedKernel::new(fused, &program.bufs).unwrap(),
+            other => panic!("{}", other.family()),
+        })
+        .collect();
+    let buffers = Buffers { addresses: &addresses, args: &[] };
+    let pool = Pool::global();
+    let inner = if prepared[0].bytes() < 1 << 20 { 100 } else { 1 };
+    let seconds = median(|| {
+        for _ in 0..inner {
+            // SAFETY: the addresses follow the program's plan.
+            prepared.iter().for_each(|kernel| unsafe { kernel.run(buffers, pool).unwrap() });
+        }
+    }) / inner as f64;
+    println!("{name}: {:.2} us, {} kernels", seconds * 1e6, prepared.len());
+}
+
+fn chain(n: usize) -> Graph {
+    use Elementwise::*;
+    let mut b = Build(Graph::new());
+    let x = b.0.input(&[n], DType::F32);
+    let (one, half, root, scale, shift) = (b.scalar(1.0), b.scalar(0.5), b.scalar(core::f64::consts::FRAC_1_SQRT_2), b.scalar(1.1), b.scalar(0.1));
+    let u = b.op(Mul, &[x, scale]);
+    let u = b.op(Add, &[u, shift]);
+    let v = b.op(Mul, &[u, root]);
+    let v = b.op(Erf, &[v]);
+    let v = b.op(Add, &[v, one]);
+    let w = b.op(Mul, &[u, half]);
+    let gelu = b.op(Mul, &[w, v]);
+    let s = b.op(Neg, &[x]);
+    let s = b.op(Exp, &[s]);
+    let s = b.op(Add, &[s, one]);
+    let s = b.op(Recip, &[s]);
+    let y = b.op(Mul, &[gelu, s]);
+    b.0.outputs = vec![y];
+    b.0
+}
+
+fn softmax(rows: usize, columns: usize) -> Graph {
+    use Elementwise::*;
+    let mut b = Build(Graph::new());
+    let x = b.0.input(&[rows, columns], DType::F32);
+    let m = b.reduce(ReduceOp::Max, x, 2);
+    let m = b.expand(m, x);
+    let d = b.op(Sub, &[x, m]);
+    let e = b.op(Exp, &[d]);
+    let s = b.reduce(ReduceOp::Sum, e, 2);
+    let s = b.expand(s, x);
+    let y = b.op(Div, &[e, s]);
+    b.0.outputs = vec![y];
+    b.0
+}
+
+fn layer_norm(rows: usize, columns: usize) -> Graph {
+    use Elementwise::*;
+    let mut b = Build(Graph::new());
+    let x = b.0.input(&[rows, columns], DType::F32);
+    let (gamma, beta) = (b.0.input(&[columns], DType::F32), b.0.input(&[columns], DType::F32));
+    let (scale, eps) = (b.scalar(1.0 / columns as f64), b.scalar(1e-5));
+    let sum = b.reduce(ReduceOp::Sum, x, 2);
+    let mean = b.op(Mul, &[sum, scale]);
+    let mean = b.expand(mean, x);
+    let d = b.op(Sub, &[x, mean]);
+    let square = b.op(Mul, &[d, d]);
+    let variance = b.reduce(ReduceOp::Sum, square, 2);
+    let variance = b.op(Mul, &[variance, scale]);
+    let variance = b.op(Add, &[variance, eps]);
+    let root = b.op(Sqrt, &[variance]);
+    let root = b.expand(root, x);
+    let y = b.op(Div, &[d, root]);
+    let (gamma, beta) = (b.expand(gamma, x), b.expand(beta, x));
+    let y = b.op(Mul, &[y, gamma]);
+    let y = b.op(Add, &[y, beta]);
+    b.0.outputs = vec![y];
+    b.0
+}
+
+fn tiles() {
+    for n in [1 << 24, 4096, 16] {
+        kernels(&format!("gelu(x a + b) sigmoid(x), {n}"), &[n], chain(n));
+    }
+    kernels("softmax 4096 x 1024", &[4096 * 1024], softmax(4096, 1024));
+    kernels("softmax 4096 x 65", &[4096 * 65], softmax(4096, 65));
+    kernels("softmax 512 x 10", &[512 * 10], softmax(512, 10));
+    kernels("layer norm 4096 x 1024", &[4096 * 1024, 1024, 1024], layer_norm(4096, 1024));
+    for axes in [1, 2, 3] {
+        let mut b = Build(Graph::new());
+        let x = b.0.input(&[4096, 4096], DType::F32);
+        let y = b.reduce(ReduceOp::Sum, x, axes);
+        b.0.outputs = vec![y];
+        kernels(&format!("sum 4096 x 4096, axes {axes:02b}"), &[1 << 24], b.0);
+    }
+    let mut b = Build(Graph::new());
+    let x = b.0.input(&[4096, 4096], DType::F32);
+    let y = b.0.add_as(Op::Permute([1, 0].into_iter().collect()), &[x], &[4096, 4096], DType::F32).unwrap();
+    b.0.outputs = vec![y];
+    kernels("transpose 4096 x 4096", &[1 << 24], b.0);
+    let mut b = Build(Graph::new());
+    let (x, y) = (b.0.input(&[1 << 24], DType::F32), b.0.input(&[1 << 24], DType::F32));
+    let z = b.op(Elementwise::Add, &[x, y]);
+    b.0.outputs = vec![z];
+    kernels("add 16 M", &[1 << 24, 1 << 24], b.0);
+    let mut b = Build(Graph::new());
+    let (x, y) = (b.0.input(&[16], DType::F32), b.0.input(&[16], DType::F32));
+    let z = (0..1000).fold(x, |z, _| b.op(Elementwise::Add, &[z, y]));
+    b.0.outputs = vec![z];
+    kernels("1000 adds of 16", &[16, 16], b.0);
+}
+
 fn main() {
-    pool();
-    memory();
-    math();
+    let wanted = std::env::args().nth(1);
+    let run = |name: &str| wanted.as_deref().is_none_or(|w| w == name);
+    if run("pool") {
+        pool();
+    }
+    if run("memory") {
+        memory();
+    }
+    if run("math") {
+        math();
+    }
+    if run("tiles") {
+        tiles();
+    }
 }

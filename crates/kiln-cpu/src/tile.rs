@@ -5,14 +5,20 @@
 //! compiled for the CPU's instruction set.
 mod cast;
 pub mod elementwise;
+mod float_functions;
 mod frame;
+mod function;
 mod geometry;
 mod kernel;
+mod pair;
+mod plain_functions;
 mod plan;
 mod random;
 mod reduction;
 mod step;
 mod stored;
+mod transpose;
+mod word;
 
 pub use frame::Buffers;
 pub use kernel::{FusedKernel, Region, TileExpr, TileRun};

@@ -74,6 +74,21 @@ pub(super) fn exp<A: Arith>(x: f32) -> f32 {
     p * power(half) * power(n.wrapping_sub(half))
 }
 
+/// Between these bounds `e^x` is a normal number.
+pub(super) const NORMAL_LOW: f32 = -87.336_54;
+pub(super) const NORMAL_HIGH: f32 = 88.722_84;
+
+/// `e^x` within the bounds above: one addition puts the exponent in.
+#[inline(always)]
+pub(super) fn exp_normal<A: Arith>(x: f32) -> f32 {
+    let shifted = A::fma(x, core::f32::consts::LOG2_E, MAGIC);
+    let n = shifted - MAGIC;
+    let r = A::fma(n, -LN2_LOW, A::fma(n, -LN2_HIGH, x));
+    let p = A::fma(r * r, polynomial::<A, 5>(r, EXP), r) + 1.0;
+    // The low bits of the sum are the exponent; what lies above them is shifted out.
+    f32::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 23))
+}
+
 /// `e^x` in f64.
 #[inline(always)]
 pub(super) fn exp64<A: Arith>(x: f64) -> f64 {
@@ -116,10 +131,4 @@ pub(super) fn tanh64<A: Arith>(x: f64) -> f64 {
     let a = if a > 20.0 { 20.0 } else { a };
     let t = exp_m1_64::<A>(a + a);
     (t / (t + 2.0)).copysign(x)
-}
-
-/// Logistic function `1 / (1 + e^-x)`.
-#[inline(always)]
-pub(super) fn sigmoid<A: Arith>(x: f32) -> f32 {
-    1.0 / (1.0 + exp::<A>(-x))
 }

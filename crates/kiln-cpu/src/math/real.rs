@@ -38,14 +38,16 @@ pub trait Real:
     fn sqrt(self) -> Self;
     /// `e^x`.
     fn exp<A: Arith>(self) -> Self;
+    /// `e^x` where [`Real::has_normal_exp`].
+    fn exp_normal<A: Arith>(self) -> Self;
+    /// Whether `e^x` is a normal number: then [`Real::exp_normal`] gives it at a lower cost.
+    fn has_normal_exp(self) -> bool;
     /// Natural logarithm.
     fn log<A: Arith>(self) -> Self;
     /// `log(1 + x)`.
     fn log1p<A: Arith>(self) -> Self;
     /// Hyperbolic tangent.
     fn tanh<A: Arith>(self) -> Self;
-    /// Logistic function.
-    fn sigmoid<A: Arith>(self) -> Self;
     /// Error function.
     fn erf<A: Arith>(self) -> Self;
     /// Sine where [`Real::is_moderate`].
@@ -173,6 +175,16 @@ real!(f32, {
     }
 
     #[inline(always)]
+    fn exp_normal<A: Arith>(self) -> Self {
+        exp::exp_normal::<A>(self)
+    }
+
+    #[inline(always)]
+    fn has_normal_exp(self) -> bool {
+        (exp::NORMAL_LOW..=exp::NORMAL_HIGH).contains(&self)
+    }
+
+    #[inline(always)]
     fn log<A: Arith>(self) -> Self {
         log::log::<A>(self)
     }
@@ -185,11 +197,6 @@ real!(f32, {
     #[inline(always)]
     fn tanh<A: Arith>(self) -> Self {
         exp::tanh::<A>(self)
-    }
-
-    #[inline(always)]
-    fn sigmoid<A: Arith>(self) -> Self {
-        exp::sigmoid::<A>(self)
     }
 
     #[inline(always)]
@@ -249,6 +256,16 @@ real!(f64, {
     }
 
     #[inline(always)]
+    fn exp_normal<A: Arith>(self) -> Self {
+        exp::exp64::<A>(self)
+    }
+
+    #[inline(always)]
+    fn has_normal_exp(self) -> bool {
+        true
+    }
+
+    #[inline(always)]
     fn log<A: Arith>(self) -> Self {
         log::log64::<A>(self)
     }
@@ -261,11 +278,6 @@ real!(f64, {
     #[inline(always)]
     fn tanh<A: Arith>(self) -> Self {
         exp::tanh64::<A>(self)
-    }
-
-    #[inline(always)]
-    fn sigmoid<A: Arith>(self) -> Self {
-        1.0 / (1.0 + exp::exp64::<A>(-self))
     }
 
     #[inline(always)]

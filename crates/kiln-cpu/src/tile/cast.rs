@@ -202,6 +202,7 @@ where
 
 /// The loop that converts elements of a kind to a dtype. From and to the same integer dtype it wraps to the dtype's width.
 pub(super) fn select(kind: Kind, to: DType, level: Level) -> LoopFn {
+    let level = level.min(Level::Avx2);
     match kind {
         Kind::F32 => from::<f32>(to, level),
         Kind::F64 => from::<f64>(to, level),

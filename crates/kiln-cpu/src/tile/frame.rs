@@ -2,11 +2,12 @@
 use kiln_ir::BufId;
 use smallvec::SmallVec;
 
-use super::plan::{Plan, argument_bits};
+use super::plan::Plan;
 use super::random::RandomRow;
 use super::reduction::{SearchRows, rows as row_count};
 use super::step::*;
 use super::stored::{Transposed, number};
+use super::word::argument_bits;
 use crate::memory::{Cache, OutOfMemory, Storage};
 
 /// The memory a kernel works on.
@@ -81,6 +82,8 @@ pub(super) struct Frame<'a> {
     pub slots: SmallVec<[*mut u8; 48]>,
     pub coords: SmallVec<[usize; 8]>,
     pub foreign: Foreign,
+    /// Where each load last read, to foresee where it reads next.
+    last: SmallVec<[*const u8; 8]>,
     /// Position of the tile's first element (`Along`) or row (`Across`) among the reduced points.
     pub position: usize,
 }
@@ -94,7 +97,8 @@ impl<'a> Frame<'a> {
         let slots = plan.homes.iter().map(|h| base.wrapping_add(h.offset)).collect();
         let coords = SmallVec::from_elem(0, plan.geometry.dims.len());
         let foreign = Foreign { pointer: core::ptr::null_mut(), stride: 0 };
-        let mut frame = Frame { run, _memory: memory, base, slots, coords, foreign, position: 0 };
+        let last = SmallVec::from_elem(core::ptr::null(), if plan.prefetch { plan.loads.len() } else { 0 });
+        let mut frame = Frame { run, _memory: memory, base, slots, coords, foreign, last, position: 0 };
         for &(offset, bits) in &plan.constants {
             // SAFETY: constants have 8 bytes in the scratch memory.
             unsafe { *(base.add(offset) as *mut u64) = bits };
@@ -158,7 +162,7 @@ impl<'a> Frame<'a> {
                 Step::Load { load, dst, one } => {
                     let tile = if one { Tile { rows: 1, columns: 1, ..tile } } else { tile };
                     // SAFETY: the caller's promise.
-                    unsafe { self.load(&self.run.plan.loads[load as usize], dst, tile) };
+                    unsafe { self.load(load as usize, dst, tile) };
                 }
                 Step::Place { store, slot } => {
                     let store = &self.run.plan.stores[store as usize];
@@ -209,6 +213,11 @@ impl<'a> Frame<'a> {
                     let plan = &self.run.plan.reduces[reduce as usize];
                     // SAFETY: the cell is ours and the slot holds a tile.
                     unsafe { (plan.loops.along)(self.slot(plan.cell), self.slot(src), number(self.position as isize), null, n) };
+                }
+                Step::Products { run, reduce, a, b } => {
+                    let plan = &self.run.plan.reduces[reduce as usize];
+                    // SAFETY: the cell is ours and the slots hold tiles.
+                    unsafe { run(self.slot(plan.cell), self.slot(a), self.slot(b), null, n) };
                 }
                 Step::Across { reduce, src } => {
                     let plan = &self.run.plan.reduces[reduce as usize];
@@ -311,13 +320,20 @@ impl<'a> Frame<'a> {
 
     /// # Safety
     /// The buffer is readable where the bounds hold.
-    unsafe fn load(&mut self, load: &LoadPlan, dst: Slot, tile: Tile) {
+    unsafe fn load(&mut self, number_of_load: usize, dst: Slot, tile: Tile) {
+        let load = &self.run.plan.loads[number_of_load];
         let buffer = self.run.buffers.address(load.buf);
         let from = buffer.wrapping_offset(self.offset(load.access) * load.stored as isize) as *const u8;
         let (so, si) = self.strides(load.access, tile);
         let (rows, columns) = (tile.rows, tile.columns);
         let contiguous = (si == 1 || columns == 1) && (rows == 1 || so == columns as isize);
         let inside = load.bounds.is_empty() || self.is_inside(&load.bounds, tile);
+        if self.run.plan.prefetch && si == 1 {
+            let step = from.addr().wrapping_sub(self.last[number_of_load].addr());
+            self.last[number_of_load] = from;
+            let bytes = load.stored as usize * columns * if contiguous { rows } else { 1 };
+            prefetch(from.wrapping_add(step), bytes);
+        }
         if contiguous && inside && load.moves.native && !load.copied {
             self.slots[dst as usize] = from as *mut u8;
             return;
@@ -377,14 +393,14 @@ impl<'a> Frame<'a> {
                 if core::ptr::eq(src, target) {
                     return;
                 }
-                (store.moves.store)(target, src, null, null, rows * columns);
+                (if store.stream { store.moves.stream } else { store.moves.store })(target, src, null, null, rows * columns);
                 return;
             }
             for row in 0..rows {
                 let from = src.add(row * columns * held);
                 let to = target.wrapping_offset(so * row as isize * store.stored as isize);
                 if si == 1 {
-                    (store.moves.store)(to, from, null, null, columns);
+                    (if store.stream { store.moves.stream } else { store.moves.store })(to, from, null, null, columns);
                 } else {
                     (store.moves.store_strided)(to, from, number(si), null, columns);
                 }
@@ -404,6 +420,29 @@ unsafe fn load_row(load: &LoadPlan, to: *mut u8, from: *const u8, step: isize, n
         } else {
             (load.moves.load_strided)(to, from, number(step), null, n);
         }
+    }
+}
+
+/// Asks for `bytes` bytes at `from`, which may be anywhere.
+#[inline]
+fn prefetch(from: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..bytes).step_by(64) {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch does nothing at an address that cannot be read.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(from.wrapping_add(line).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, bytes);
+}
+
+/// Waits until what was written past the caches is visible to other threads.
+#[inline]
+pub(super) fn fence_streams() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 CPU has the instruction.
+    unsafe {
+        core::arch::x86_64::_mm_sfence();
     }
 }
 

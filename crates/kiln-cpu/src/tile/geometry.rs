@@ -170,7 +170,9 @@ pub(super) fn choose(fused: &Fused, tile: usize, hot: usize, point: usize) -> Ge
             (dims[outer].min((tile / columns).max(1)).max(1), columns)
         };
         let grid = (0..dims.len()).filter(|&a| a != inner && a != outer).map(|a| (a, 1));
-        let blocks = Nest::new(&dims, grid.chain([(outer, rows), (inner, columns)]));
+        // A transposed tile is followed by its neighbour in the source, so that the source is read as many streams.
+        let order = if square { [(inner, columns), (outer, rows)] } else { [(outer, rows), (inner, columns)] };
+        let blocks = Nest::new(&dims, grid.chain(order));
         return Geometry {
             mode: Mode::Map,
             kept,

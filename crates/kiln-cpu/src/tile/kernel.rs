@@ -6,7 +6,7 @@ use kiln_ir::kernel::Fused;
 use kiln_ir::{BufSpec, DType, Dims, Expr};
 
 use super::elementwise::Kind;
-use super::frame::{Buffers, Foreign, Frame, Run, Tile};
+use super::frame::{Buffers, Foreign, Frame, Run, Tile, fence_streams};
 use super::geometry::Mode;
 use super::plan::{Plan, Role, prepare};
 use super::step::Pass;
@@ -87,6 +87,9 @@ impl FusedKernel {
         let mut frame = Frame::new(&run)?;
         // SAFETY: the caller's promise.
         unsafe { self.task(&mut frame, blocks.start, blocks.end) };
+        if self.plan.stores.iter().any(|s| s.stream) {
+            fence_streams();
+        }
         Ok(())
     }
 
@@ -343,6 +346,9 @@ impl TileRun<'_> {
                 // SAFETY: the caller's promise.
                 unsafe { frame.execute(&plan.first, tile) };
             }
+        }
+        if plan.stores.iter().any(|s| s.stream) {
+            fence_streams();
         }
         Ok(())
     }

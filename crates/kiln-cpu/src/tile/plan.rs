@@ -1,18 +1,22 @@
 //! Preparation of a kernel: its expression becomes sections of steps over slots, with scratch memory for each.
+mod fusion;
+mod section;
+
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 
 use kiln_ir::expr::Level;
 use kiln_ir::kernel::Fused;
-use kiln_ir::op::word_value;
-use kiln_ir::{Affine, Bound, BufSpec, DType, Expr, Inst, ValueId};
+use kiln_ir::{Affine, Bound, BufSpec, DType, Elementwise, Expr, Inst, ValueId};
 use smallvec::SmallVec;
 
 use super::elementwise::{self, Kind};
 use super::geometry::{Geometry, Mode, choose, region};
+use super::pair::Pair;
 use super::step::*;
 use super::stored::moves_of;
+use super::word::{element_bits, word_form};
 use super::{cast, random, reduction};
 use crate::simd::Level as Simd;
 
@@ -22,6 +26,12 @@ const TILE_BYTES: usize = 28 << 10;
 const ROW_BYTES: usize = 16 << 10;
 /// Rows up to this size keep values that several passes need; longer ones compute them again.
 const CACHE_BYTES: usize = 256 << 10;
+/// Results of this size are written past the caches: nobody would find them there.
+const STREAM_BYTES: usize = 32 << 20;
+/// Kernels that read this many bytes ask for the next tile while they compute,
+const PREFETCH_BYTES: usize = 8 << 20;
+/// if an element costs as much as this many additions; otherwise the hardware foresees enough.
+const PREFETCH_COST: usize = 8;
 /// Largest and smallest tile.
 const TILE: usize = 1024;
 const SMALL_TILE: usize = 256;
@@ -46,6 +56,8 @@ pub(super) struct Plan {
     pub passes: Vec<Pass>,
     /// Stores of kept values, after the last pass.
     pub last: Vec<Step>,
+    /// Whether loads ask for their next tile in advance.
+    pub prefetch: bool,
     /// Bytes moved (or their equivalent in arithmetic) by one point of the iteration space.
     pub cost: usize,
 }
@@ -76,6 +88,9 @@ enum Section {
     Full,
 }
 
+/// Operands of a value.
+type Operands = SmallVec<[ValueId; 3]>;
+
 struct Builder<'a> {
     expr: &'a Expr,
     bufs: &'a [BufSpec],
@@ -94,6 +109,10 @@ struct Builder<'a> {
     free: Vec<(usize, Vec<usize>)>,
     /// Slots of registers.
     plain: Vec<(usize, Slot)>,
+    /// Values computed together with their first operand, and on which operands.
+    pairs: Vec<Option<(Pair, Operands)>>,
+    /// Sums of products computed without the products, by the number of the reduction.
+    products: Vec<Option<[ValueId; 2]>>,
 }
 
 /// Kind in which a value is held.
@@ -137,6 +156,8 @@ impl<'a> Builder<'a> {
         let arithmetic: usize = expr.values.iter().map(|v| if let Inst::Op(op, _) = &v.inst { op.cost() as usize } else { 0 }).sum();
         let cost =
             expr.loads.iter().map(size).sum::<usize>() + expr.stores.iter().map(|s| bufs[s.buf.index()].dtype.size()).sum::<usize>() + arithmetic / 2;
+        let read: usize = expr.loads.iter().map(|l| bufs[l.buf.index()].bytes()).sum();
+        let is_map = geometry.mode == Mode::Map;
         let count = expr.values.len();
         let plan = Plan {
             geometry,
@@ -153,6 +174,7 @@ impl<'a> Builder<'a> {
             first: Vec::new(),
             passes: Vec::new(),
             last: Vec::new(),
+            prefetch: arithmetic >= PREFETCH_COST && read >= PREFETCH_BYTES && is_map,
             cost: cost.max(1),
         };
         let mut builder = Builder {
@@ -169,8 +191,11 @@ impl<'a> Builder<'a> {
             full: vec![None; count],
             free: Vec::new(),
             plain: Vec::new(),
+            pairs: vec![None; count],
+            products: vec![None; count],
         };
         builder.find_levels();
+        builder.find_pairs();
         Ok(builder)
     }
 
@@ -440,7 +465,7 @@ impl<'a> Builder<'a> {
             let lanes = self.plan.geometry.lanes;
             let result = self.kept[k].ok_or("a reduction without a result")?;
             let narrow = value.dtype.is_int() && value.dtype.size() < 8 && !loops.search;
-            let add = loops.staged.then(|| elementwise::select(kiln_ir::Elementwise::Add, kind, 0, self.simd)).flatten();
+            let add = loops.staged.then(|| elementwise::select(Elementwise::Add, kind, 0, self.simd)).flatten();
             let (cell, aside) = match self.plan.geometry.mode {
                 Mode::Along => (self.slot(reduction::CELL), self.slot(8)),
                 Mode::Across | Mode::Map => (self.slot(8 * lanes), self.slot(8 * lanes)),
@@ -517,367 +542,9 @@ impl<'a> Builder<'a> {
             stored: spec.dtype.size() as u8,
             held: Kind::of(spec.dtype).size() as u8,
             len: spec.len,
+            stream: spec.bytes() >= STREAM_BYTES,
         };
         self.plan.stores.push(plan);
         self.plan.stores.len() as u16 - 1
-    }
-
-    /// The slot and form of an operand in a section.
-    fn operand(&self, section: Section, x: ValueId) -> Result<(Slot, Form), String> {
-        let k = x.index();
-        if let Some(slot) = self.uniform[k] {
-            return Ok((slot, Form::Scalar));
-        }
-        match section {
-            Section::Kept => self.kept[k].map(|slot| (slot, Form::Vector)),
-            Section::Full => self.full[k],
-        }
-        .ok_or_else(|| "an operand is not known in its section".to_string())
-    }
-
-    /// Emits value `k` into `dst`.
-    fn emit(&mut self, section: Section, k: usize, dst: Slot, form: Form, steps: &mut Vec<Step>) -> Result<(), String> {
-        let expr = self.expr;
-        let value = &expr.values[k];
-        match &value.inst {
-            Inst::Load(n) => {
-                let load = &expr.loads[*n as usize];
-                let spec = &self.bufs[load.buf.index()];
-                let plan = LoadPlan {
-                    buf: load.buf,
-                    access: self.access(&load.index),
-                    bounds: self.bounds(&load.bounds),
-                    moves: moves_of(spec.dtype, self.simd),
-                    stored: spec.dtype.size() as u8,
-                    held: Kind::of(spec.dtype).size() as u8,
-                    // A loaded value that is stored as it is could be overwritten by another store before its turn.
-                    copied: (expr.stores.len() > 1 && expr.stores.iter().any(|s| s.value.index() == k))
-                        || section == Section::Kept
-                        || self.plan.homes[dst as usize].motion != Motion::Fixed,
-                    len: spec.len,
-                };
-                self.plan.loads.push(plan);
-                steps.push(Step::Load { load: self.plan.loads.len() as u16 - 1, dst, one: form == Form::Scalar });
-            }
-            Inst::Index(affine) => {
-                let access = self.access(affine);
-                let run = random::count(self.simd);
-                if value.dtype == DType::I64 {
-                    steps.push(Step::Count { run, access, dst });
-                } else {
-                    let bytes = 8 * self.tile_elements().max(self.plan.geometry.lanes);
-                    let raw = self.slot(bytes);
-                    steps.push(Step::Count { run, access, dst: raw });
-                    steps.push(Step::Map { run: cast::select(Kind::I64, value.dtype, self.simd), dst, sources: [raw; 3], one: form == Form::Scalar });
-                }
-            }
-            Inst::Random(kind, affine, seed) => {
-                let access = self.access(affine);
-                let (seed, _) = self.operand(section, *seed)?;
-                let run = random::select(*kind, value.dtype, self.simd)
-                    .ok_or_else(|| alloc::format!("random numbers are not defined on {}", value.dtype))?;
-                steps.push(Step::Random { run, access, seed, dst, step_bytes: Kind::of(value.dtype).size() as u8 });
-            }
-            Inst::Inside(bounds) => {
-                let bounds = self.bounds(bounds);
-                self.plan.bounds.push(bounds);
-                steps.push(Step::Inside { bounds: self.plan.bounds.len() as u16 - 1, dst });
-            }
-            Inst::Acc => steps.push(Step::Acc { dst, size: Kind::of(value.dtype).size() as u8 }),
-            Inst::Op(..) | Inst::Cast(_) => {
-                let mut operands: SmallVec<[ValueId; 3]> = SmallVec::new();
-                value.inst.operands(|x| operands.push(x));
-                let mut sources = [dst; 3];
-                let mut scalars = 0;
-                let allowed = match &value.inst {
-                    Inst::Op(op, _) => elementwise::scalar_operands(*op),
-                    _ => 0,
-                };
-                let mut forms: SmallVec<[Form; 3]> = SmallVec::new();
-                for (n, &x) in operands.iter().enumerate() {
-                    let (slot, form) = self.operand(section, x)?;
-                    sources[n] = slot;
-                    forms.push(form);
-                }
-                let mut spread = Vec::new();
-                if form == Form::Vector {
-                    for (n, &x) in operands.iter().enumerate() {
-                        let only_scalars = n == 0 && forms.iter().all(|&f| f == Form::Scalar);
-                        if forms[n] == Form::Vector {
-                            continue;
-                        }
-                        if allowed & (1 << n) != 0 && !only_scalars {
-                            scalars |= 1 << n;
-                            continue;
-                        }
-                        let size = kind_of(expr, x).size();
-                        let offset = self.register(size);
-                        let slot = self.plain_slot(offset);
-                        steps.push(Step::Splat { src: sources[n], dst: slot, size: size as u8 });
-                        sources[n] = slot;
-                        spread.push((size, offset));
-                    }
-                }
-                self.compute(k, dst, sources, scalars, form == Form::Scalar, steps)?;
-                spread.into_iter().for_each(|(size, offset)| self.release(size, offset));
-            }
-            Inst::Const(_) | Inst::Arg(_) | Inst::Reduce(..) => return Err("a value in the wrong section".to_string()),
-        }
-        Ok(())
-    }
-
-    /// Whether a value of a tile is one element for the whole tile.
-    fn form_of(&self, k: usize) -> Form {
-        let geometry = &self.plan.geometry;
-        let still = |affine: &Affine| {
-            let fixed = |a: usize| geometry.coefficient(&affine.coeffs, a, self.fused_kept) == 0;
-            (fixed(geometry.inner) || geometry.columns == 1) && (fixed(geometry.outer) || geometry.rows == 1)
-        };
-        // Tiles of a prologue or epilogue may be of any size.
-        let still = |affine: &Affine| {
-            still(affine)
-                && (self.role == Role::Kernel
-                    || [geometry.inner, geometry.outer].iter().all(|&a| geometry.coefficient(&affine.coeffs, a, self.fused_kept) == 0))
-        };
-        let scalar = match &self.expr.values[k].inst {
-            Inst::Load(n) => {
-                let load = &self.expr.loads[*n as usize];
-                still(&load.index) && load.bounds.iter().all(|b| still(&b.index))
-            }
-            Inst::Op(..) | Inst::Cast(_) => {
-                let mut scalar = true;
-                self.expr.values[k].inst.operands(|x| {
-                    let known = self.uniform[x.index()].is_some() || matches!(self.full[x.index()], Some((_, Form::Scalar)));
-                    scalar &= known;
-                });
-                scalar
-            }
-            Inst::Index(_) | Inst::Random(..) | Inst::Inside(_) | Inst::Acc | Inst::Arg(_) | Inst::Const(_) | Inst::Reduce(..) => false,
-        };
-        if scalar { Form::Scalar } else { Form::Vector }
-    }
-
-    /// A section over tiles: computes what the reductions, stores and the result `out` need and no earlier pass has left.
-    fn section(&mut self, phase: u32, reduces: &[usize], stores: &[usize], out: Option<ValueId>, steps: &mut Vec<Step>) -> Result<(), String> {
-        let expr = self.expr;
-        let count = expr.values.len();
-        let along = self.plan.geometry.mode == Mode::Along;
-        // Find what is needed, users before operands.
-        let mut needed = vec![false; count];
-        let mut last_use = vec![0usize; count];
-        let mut want = |k: usize, by: usize, needed: &mut Vec<bool>| {
-            needed[k] = true;
-            last_use[k] = last_use[k].max(by);
-        };
-        for &r in reduces {
-            expr.values[r].inst.operands(|x| want(x.index(), x.index(), &mut needed));
-        }
-        stores.iter().for_each(|&n| want(expr.stores[n].value.index(), count, &mut needed));
-        out.iter().for_each(|x| want(x.index(), count, &mut needed));
-        for k in (0..count).rev() {
-            let known = self.uniform[k].is_some() || self.full[k].is_some();
-            if needed[k] && !known {
-                expr.values[k].inst.operands(|x| want(x.index(), k, &mut needed));
-            }
-        }
-        // Values that a later pass needs too are kept for the whole row, if it is short enough.
-        let keep: Vec<bool> = (0..count).map(|k| needed[k] && self.is_kept_for_later(k, phase)).collect();
-
-        let placed: Vec<usize> = stores.iter().copied().filter(|&n| self.can_place(n, &expr.stores[n], stores)).collect();
-        let mut registers: Vec<Option<(usize, usize)>> = vec![None; count];
-        let mut shown = Vec::new();
-        for k in 0..count {
-            let known = self.uniform[k].is_some() || self.full[k].is_some();
-            if needed[k] && !known {
-                let size = Kind::of(expr.values[k].dtype).size();
-                let form = self.form_of(k);
-                let slot = if form == Form::Scalar {
-                    self.slot(8)
-                } else if keep[k] {
-                    let points = self.plan.geometry.row * if along { self.plan.geometry.lanes } else { self.plan.geometry.columns };
-                    // A last tile may be shorter than the others but never longer.
-                    let offset = self.memory(size * points);
-                    self.slot_at(offset, Motion::Row(size as u8))
-                } else {
-                    let offset = self.register(size);
-                    registers[k] = Some((size, offset));
-                    // A load may point elsewhere, and so may a value computed in its destination.
-                    let moves = matches!(expr.values[k].inst, Inst::Load(_)) || placed.iter().any(|&n| expr.stores[n].value.index() == k);
-                    if moves { self.slot_at(offset, Motion::Fixed) } else { self.plain_slot(offset) }
-                };
-                if let Some(&n) = placed.iter().find(|&&n| expr.stores[n].value.index() == k)
-                    && form == Form::Vector
-                    && !keep[k]
-                {
-                    let store = self.plan_store(n);
-                    steps.push(Step::Place { store, slot });
-                }
-                self.emit(Section::Full, k, slot, form, steps)?;
-                self.full[k] = Some((slot, form));
-                if !keep[k] || form == Form::Scalar {
-                    shown.push(k);
-                }
-                self.free_operands(k, &last_use, &mut registers);
-            }
-            for &r in reduces {
-                let Inst::Reduce(_, x) = expr.values[r].inst else { continue };
-                if x.index() == k {
-                    let (src, spread) = self.as_vector(x, steps)?;
-                    let reduce = self.plan.reduces.iter().position(|p| Some(p.result) == self.kept[r]).ok_or("an unplanned reduction")? as u16;
-                    steps.push(if along { Step::Along { reduce, src } } else { Step::Across { reduce, src } });
-                    spread.into_iter().for_each(|(size, offset)| self.release(size, offset));
-                    if last_use[k] <= k
-                        && let Some((size, offset)) = registers[k].take()
-                    {
-                        self.release(size, offset);
-                    }
-                }
-            }
-        }
-        // Loaded values first: see `LoadPlan::copied`.
-        let mut order: Vec<usize> = stores.to_vec();
-        order.sort_by_key(|&n| !matches!(expr.value(expr.stores[n].value).inst, Inst::Load(_)));
-        for n in order {
-            let (src, spread) = self.as_vector(expr.stores[n].value, steps)?;
-            let existing = placed.contains(&n).then(|| {
-                self.plan
-                    .stores
-                    .iter()
-                    .rposition(|s| s.buf == expr.stores[n].buf && self.plan.accesses[s.access as usize].affine == expr.stores[n].index)
-            });
-            let store = match existing.flatten() {
-                Some(store) => store as u16,
-                None => self.plan_store(n),
-            };
-            steps.push(Step::Store { store, src });
-            spread.into_iter().for_each(|(size, offset)| self.release(size, offset));
-        }
-        if let Some(x) = out {
-            let (src, _) = self.as_vector(x, steps)?;
-            steps.push(Step::Out { src, size: kind_of(expr, x).size() as u8 });
-        }
-        for register in registers.iter_mut() {
-            if let Some((size, offset)) = register.take() {
-                self.release(size, offset);
-            }
-        }
-        // What is not kept for the row is unknown to the next pass.
-        shown.into_iter().for_each(|k| self.full[k] = None);
-        Ok(())
-    }
-
-    fn free_operands(&mut self, k: usize, last_use: &[usize], registers: &mut [Option<(usize, usize)>]) {
-        let expr = self.expr;
-        expr.values[k].inst.operands(|x| {
-            if last_use[x.index()] == k
-                && let Some((size, offset)) = registers[x.index()].take()
-            {
-                self.release(size, offset);
-            }
-        });
-    }
-
-    /// A value as a vector: itself, or spread over a register (which the caller gives back).
-    fn as_vector(&mut self, x: ValueId, steps: &mut Vec<Step>) -> Result<(Slot, Option<(usize, usize)>), String> {
-        let (slot, form) = self.operand(Section::Full, x)?;
-        if form == Form::Vector {
-            return Ok((slot, None));
-        }
-        let size = kind_of(self.expr, x).size();
-        let offset = self.register(size);
-        let spread = self.plain_slot(offset);
-        steps.push(Step::Splat { src: slot, dst: spread, size: size as u8 });
-        Ok((spread, Some((size, offset))))
-    }
-
-    /// Whether a value computed in pass `phase` is used in a later pass and worth keeping for the whole row.
-    fn is_kept_for_later(&self, k: usize, phase: u32) -> bool {
-        if self.is_map() || self.levels[k] != Level::Full || self.phases[k] > phase {
-            return false;
-        }
-        let expr = self.expr;
-        let last_reduce = |r: usize| matches!(expr.values[r].inst, Inst::Reduce(..));
-        let used_later = expr.values.iter().enumerate().any(|(user, v)| {
-            let mut uses = false;
-            v.inst.operands(|x| uses |= x.index() == k);
-            // A reduction of phase p + 1 reads its operand in pass p.
-            uses && if last_reduce(user) { self.phases[user] > phase + 1 } else { self.phases[user] > phase }
-        }) || expr.stores.iter().any(|s| s.value.index() == k && self.is_full_store(s) && self.final_pass() > phase);
-        if !used_later {
-            return false;
-        }
-        if let Inst::Load(n) = &expr.values[k].inst {
-            let load = &expr.loads[*n as usize];
-            let geometry = &self.plan.geometry;
-            let stride = geometry.coefficient(&load.index.coeffs, geometry.inner, self.fused_kept);
-            // A contiguous load is as good as a kept value.
-            if matches!(stride, 0 | 1) {
-                return false;
-            }
-        }
-        let geometry = &self.plan.geometry;
-        let points = geometry.row * if geometry.mode == Mode::Along { geometry.lanes } else { geometry.columns };
-        points * Kind::of(expr.values[k].dtype).size() <= CACHE_BYTES
-    }
-
-    /// The pass in which values are stored for every reduced point.
-    fn final_pass(&self) -> u32 {
-        let reduces =
-            self.expr.values.iter().zip(&self.phases).filter(|(v, _)| matches!(v.inst, Inst::Reduce(..))).map(|(_, &p)| p).max().unwrap_or(0);
-        let stored = self.expr.stores.iter().filter(|s| self.is_full_store(s)).map(|s| self.phases[s.value.index()] + 1).max().unwrap_or(0);
-        reduces.max(stored).saturating_sub(1)
-    }
-
-    /// Whether a store's value may be computed right in its destination.
-    fn can_place(&self, n: usize, store: &kiln_ir::Store, stores: &[usize]) -> bool {
-        let expr = self.expr;
-        let spec = &self.bufs[store.buf.index()];
-        let once = stores.iter().all(|&m| m == n || expr.stores[m].value != store.value);
-        let computed = !matches!(expr.value(store.value).inst, Inst::Load(_) | Inst::Acc);
-        let geometry = &self.plan.geometry;
-        let stride = geometry.coefficient(&store.index.coeffs, geometry.inner, self.fused_kept);
-        once && computed && stride == 1 && moves_of(spec.dtype, self.simd).native && self.level(store.value) == Level::Full
-    }
-}
-
-/// The bits of a tile element made from a word.
-pub(super) fn element_bits(dtype: DType, word: u64) -> u64 {
-    let (float, int) = word_value(dtype, word);
-    from_form(word_form(dtype), float, int)
-}
-
-/// The form of a dtype's words.
-fn word_form(dtype: DType) -> WordForm {
-    match dtype {
-        DType::F64 => WordForm::F64,
-        DType::F32 => WordForm::F32,
-        DType::F16 => WordForm::F16,
-        DType::BF16 => WordForm::Bf16,
-        DType::Bool => WordForm::Bool,
-        DType::I64 | DType::I32 | DType::I16 | DType::I8 | DType::U64 | DType::U32 | DType::U16 | DType::U8 => WordForm::Int(dtype),
-    }
-}
-
-/// The bits of an argument's element.
-pub(super) fn argument_bits(form: WordForm, word: u64) -> u64 {
-    let dtype = match form {
-        WordForm::F64 => DType::F64,
-        WordForm::F32 => DType::F32,
-        WordForm::F16 => DType::F16,
-        WordForm::Bf16 => DType::BF16,
-        WordForm::Bool => DType::Bool,
-        WordForm::Int(dtype) => dtype,
-    };
-    element_bits(dtype, word)
-}
-
-fn from_form(form: WordForm, float: f64, int: i128) -> u64 {
-    match form {
-        WordForm::F64 => float.to_bits(),
-        WordForm::F32 => (float as f32).to_bits() as u64,
-        WordForm::F16 => half::f16::from_f64(float).to_f32().to_bits() as u64,
-        WordForm::Bf16 => half::bf16::from_f64(float).to_f32().to_bits() as u64,
-        WordForm::Int(_) => int as u64,
-        WordForm::Bool => (int != 0) as u64,
     }
 }

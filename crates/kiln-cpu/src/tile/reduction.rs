@@ -129,6 +129,42 @@ impl<F: Fold> Loop for Along<F> {
     }
 }
 
+/// Joins the products of the `n` elements of `a` and `b` to the sum in the cell `dst`.
+struct ProductsAlong;
+
+impl Loop for ProductsAlong {
+    #[inline(always)]
+    unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+        const LANES: usize = 64;
+        // SAFETY: `n` elements are readable in both, and the cell is ours.
+        let (x, y, cell) =
+            unsafe { (core::slice::from_raw_parts(a as *const f32, n), core::slice::from_raw_parts(b as *const f32, n), &mut *(dst as *mut f64)) };
+        let mut acc = [0f32; LANES];
+        let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        for (x, y) in x.iter().zip(y) {
+            for k in 0..LANES {
+                acc[k] += x[k] * y[k];
+            }
+        }
+        for ((acc, x), y) in acc.iter_mut().zip(x_rest).zip(y_rest) {
+            *acc += x * y;
+        }
+        let mut width = LANES / 2;
+        while width > 0 {
+            for k in 0..width {
+                acc[k] += acc[k + width];
+            }
+            width /= 2;
+        }
+        *cell += acc[0] as f64;
+    }
+}
+
+/// The loop that joins a tile of products of f32 to a sum, like [`ReduceLoops::along`] after a multiplication.
+pub(super) fn products_along(level: Level) -> LoopFn {
+    compiled::<ProductsAlong>(level)
+}
+
 /// Joins `b` rows of `n` elements each at `a` to the `n` accumulators at `dst`.
 struct Across<F>(PhantomData<F>);
 
@@ -350,6 +386,7 @@ where
 /// The loops of a reduction of elements of `kind`, or `None` where it is not defined.
 pub(super) fn select(op: ReduceOp, kind: Kind, level: Level) -> Option<ReduceLoops> {
     use ReduceOp as R;
+    let level = if kind == Kind::F32 { level } else { level.min(Level::Avx2) };
     Some(match (op, kind) {
         (R::Sum, Kind::F32) => fold::<Sum<f32>>(level, true),
         (R::Sum, Kind::F64) => fold::<Sum<f64>>(level, true),

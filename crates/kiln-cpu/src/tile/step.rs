@@ -34,6 +34,8 @@ pub(super) enum Step {
     Inside { bounds: u16, dst: Slot },
     /// Joins a tile to a cell.
     Along { reduce: u16, src: Slot },
+    /// Joins the products of two tiles to the sum in a cell.
+    Products { run: LoopFn, reduce: u16, a: Slot, b: Slot },
     /// Joins the tile's rows to accumulators.
     Across { reduce: u16, src: Slot },
     /// Repeats a row of elements over all rows of the tile.
@@ -98,6 +100,8 @@ pub(super) struct StorePlan {
     pub held: u8,
     /// Elements the buffer holds, to tell whether it overlaps one that is read.
     pub len: usize,
+    /// Written past the caches.
+    pub stream: bool,
 }
 
 /// A reduction.

@@ -1,25 +1,34 @@
 //! Element types in buffers, and the loops that bring them into tiles and back.
 use core::marker::PhantomData;
+use core::ops::Range;
 
 use kiln_ir::DType;
 
+use super::transpose::{EDGE, block32_plain};
 use crate::math::{Arith, bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 use crate::simd::{Level, Loop, LoopFn, compiled};
+
+#[cfg(target_arch = "x86_64")]
+use super::transpose::block32_avx;
 
 /// A type as buffers hold it.
 trait Stored: Copy + 'static {
     /// The type tiles hold.
     type Tile: Copy + 'static;
 
+    /// Whether both are the same 32-bit words.
+    const WORDS: bool = false;
+
     fn load(self) -> Self::Tile;
     fn store(value: Self::Tile) -> Self;
 }
 
 macro_rules! stored {
-    ($($stored:ty => $tile:ty;)*) => {
+    ($($stored:ty => $tile:ty $(, $words:literal)?;)*) => {
         $(
             impl Stored for $stored {
                 type Tile = $tile;
+                $( const WORDS: bool = $words; )?
 
                 #[inline(always)]
                 fn load(self) -> $tile {
@@ -36,7 +45,7 @@ macro_rules! stored {
 }
 
 stored! {
-    f32 => f32;
+    f32 => f32, true;
     f64 => f64;
     i64 => i64;
     i32 => i64;
@@ -170,9 +179,6 @@ impl<S: Stored> Loop for StoreStrided<S> {
     }
 }
 
-/// Edge of the blocks that [`LoadTransposed`] works in: one cache line of f32 in each direction.
-const EDGE: usize = 16;
-
 /// Sizes of a transposed load.
 pub(super) struct Transposed {
     /// Rows of the tile; neighbours in memory.
@@ -184,48 +190,97 @@ pub(super) struct Transposed {
 /// Loads a tile of `n` columns whose columns are contiguous in memory; `b` refers to a [`Transposed`].
 struct LoadTransposed<S>(PhantomData<S>);
 
+impl<S: Stored> LoadTransposed<S> {
+    /// Part of the tile, element by element.
+    ///
+    /// # Safety
+    /// The part lies inside the tile, whose elements are readable.
+    #[inline(always)]
+    unsafe fn elements(dst: *mut S::Tile, src: *const S, step: isize, n: usize, rows: Range<usize>, columns: Range<usize>) {
+        for column in columns {
+            for row in rows.clone() {
+                // SAFETY: the caller's promise.
+                unsafe { *dst.add(row * n + column) = (*src.offset(column as isize * step + row as isize)).load() };
+            }
+        }
+    }
+
+    /// The tile by blocks that `block` transposes, and element by element where it must.
+    ///
+    /// # Safety
+    /// As [`Loop::run`].
+    #[inline(always)]
+    unsafe fn blocks(dst: *mut u8, a: *const u8, b: *const u8, n: usize, block: impl Fn(*const u32, isize, *mut u32, usize)) {
+        // SAFETY: the caller passes a `Transposed`, and a tile whose elements are readable.
+        unsafe {
+            let &Transposed { rows, step } = &*(b as *const Transposed);
+            let (src, dst) = (a as *const S, dst as *mut S::Tile);
+            if !S::WORDS {
+                return Self::elements(dst, src, step, n, 0..rows, 0..n);
+            }
+            let (whole_rows, whole_columns) = (rows - rows % EDGE, n - n % EDGE);
+            for column in (0..whole_columns).step_by(EDGE) {
+                for row in (0..whole_rows).step_by(EDGE) {
+                    block(src.offset(column as isize * step + row as isize).cast(), step, dst.add(row * n + column).cast(), n);
+                }
+            }
+            Self::elements(dst, src, step, n, whole_rows..rows, 0..n);
+            Self::elements(dst, src, step, n, 0..whole_rows, whole_columns..n);
+        }
+    }
+}
+
 impl<S: Stored> Loop for LoadTransposed<S> {
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
-        // SAFETY: the caller passes a `Transposed`.
-        let &Transposed { rows, step } = unsafe { &*(b as *const Transposed) };
-        let (src, dst) = (a as *const S, dst as *mut S::Tile);
-        let mut row = 0;
-        while row < rows {
-            let high = EDGE.min(rows - row);
-            let mut column = 0;
-            while column < n {
-                let wide = EDGE.min(n - column);
-                // SAFETY: the block lies inside the tile and its elements are readable.
-                unsafe {
-                    let from = src.offset(column as isize * step).add(row);
-                    let to = dst.add(row * n + column);
-                    if high == EDGE && wide == EDGE {
-                        // Whole cache lines are read first, so that lines of one cache set don't push each other out.
-                        let mut lines = [[(*from).load(); EDGE]; EDGE];
-                        for (k, line) in lines.iter_mut().enumerate() {
-                            let from = from.offset(k as isize * step);
-                            for (j, element) in line.iter_mut().enumerate() {
-                                *element = (*from.add(j)).load();
-                            }
-                        }
-                        for j in 0..EDGE {
-                            for (k, line) in lines.iter().enumerate() {
-                                *to.add(j * n + k) = line[j];
-                            }
-                        }
-                    } else {
-                        for k in 0..wide {
-                            let from = from.offset(k as isize * step);
-                            for j in 0..high {
-                                *to.add(j * n + k) = (*from.add(j)).load();
-                            }
-                        }
-                    }
+        // SAFETY: the caller's promise; blocks lie inside the tile.
+        unsafe { Self::blocks(dst, a, b, n, |from, from_step, to, to_step| block32_plain(from, from_step, to, to_step)) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn run_avx2<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+        // SAFETY: as above.
+        unsafe { Self::blocks(dst, a, b, n, |from, from_step, to, to_step| block32_avx(from, from_step, to, to_step)) }
+    }
+}
+
+/// Stores the tile `a` to `n` neighbouring elements past the caches: for results too large to be found there again.
+struct StoreStream<S>(PhantomData<S>);
+
+impl<S: Stored> Loop for StoreStream<S> {
+    #[inline(always)]
+    unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { StoreRow::<S>::run::<A>(dst, a, b, c, n) }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn run_avx2<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
+        use core::arch::x86_64::{__m256i, _mm256_stream_si256};
+        // Elements until the destination is at a cache line, then whole lines, then the rest.
+        const LINE: usize = 64;
+        let size = size_of::<S>();
+        let head = (dst.align_offset(LINE) / size).min(n);
+        let lines = (n - head) * size / LINE;
+        let per_line = LINE / size;
+        // SAFETY: all parts lie inside the `n` elements; lines are aligned.
+        unsafe {
+            StoreRow::<S>::run::<A>(dst, a, b, c, head);
+            let (mut to, mut from) = (dst.add(head * size), (a as *const S::Tile).add(head));
+            for _ in 0..lines {
+                let mut line = core::mem::MaybeUninit::<[__m256i; 2]>::uninit();
+                for k in 0..per_line {
+                    *(line.as_mut_ptr() as *mut S).add(k) = S::store(*from.add(k));
                 }
-                column += wide;
+                let [low, high] = line.assume_init();
+                _mm256_stream_si256(to.cast(), low);
+                _mm256_stream_si256(to.add(32).cast(), high);
+                to = to.add(LINE);
+                from = from.add(per_line);
             }
-            row += high;
+            StoreRow::<S>::run::<A>(to, from.cast(), b, c, n - head - lines * per_line);
         }
     }
 }
@@ -241,6 +296,8 @@ pub(super) struct Moves {
     pub load_transposed: LoopFn,
     /// `dst[k] = a[k]`.
     pub store: LoopFn,
+    /// The same past the caches.
+    pub stream: LoopFn,
     /// `dst[k * b] = a[k]`.
     pub store_strided: LoopFn,
     /// Whether tiles hold the elements as buffers do.
@@ -253,6 +310,7 @@ fn moves<S: Stored>(level: Level, native: bool) -> Moves {
         load_strided: compiled::<LoadStrided<S>>(level),
         load_transposed: compiled::<LoadTransposed<S>>(level),
         store: compiled::<StoreRow<S>>(level),
+        stream: compiled::<StoreStream<S>>(level),
         store_strided: compiled::<StoreStrided<S>>(level),
         native,
     }
@@ -260,6 +318,8 @@ fn moves<S: Stored>(level: Level, native: bool) -> Moves {
 
 /// The loops that move elements of a dtype.
 pub(super) fn moves_of(dtype: DType, level: Level) -> Moves {
+    // Moves are bound by memory: wider vectors than these don't pay.
+    let level = level.min(Level::Avx2);
     match dtype {
         DType::F32 => moves::<f32>(level, true),
         DType::F64 => moves::<f64>(level, true),
