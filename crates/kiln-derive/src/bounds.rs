@@ -18,24 +18,14 @@ pub struct Bounds {
 pub fn of(generics: &Generics, fields: &[(FieldKind, &Type)], root: &TokenStream) -> Bounds {
     let mut module = generics.clone();
     let mut display = generics.clone();
-    let parameters: Vec<Ident> = generics
-        .type_params()
-        .map(|parameter| parameter.ident.clone())
-        .collect();
+    let parameters: Vec<Ident> = generics.type_params().map(|parameter| parameter.ident.clone()).collect();
     for parameter in parameters {
-        let inside_module = fields
-            .iter()
-            .any(|(kind, ty)| *kind == FieldKind::Module && mentions(ty, &parameter));
+        let inside_module = fields.iter().any(|(kind, ty)| *kind == FieldKind::Module && mentions(ty, &parameter));
         let declared = crate::field::bounds_of(&parameter, generics).unwrap_or_default();
         let value: syn::WherePredicate = parse_quote!(#parameter: ::core::clone::Clone + ::core::fmt::Debug + ::core::marker::Send);
         if inside_module && may_be_module(&declared) {
-            module
-                .make_where_clause()
-                .predicates
-                .push(parse_quote!(#parameter: #root::module::Module));
-            display.make_where_clause().predicates.push(
-                parse_quote!(#parameter: #root::module::Module + #root::module::ModuleDisplay),
-            );
+            module.make_where_clause().predicates.push(parse_quote!(#parameter: #root::module::Module));
+            display.make_where_clause().predicates.push(parse_quote!(#parameter: #root::module::Module + #root::module::ModuleDisplay));
         } else {
             module.make_where_clause().predicates.push(value.clone());
             display.make_where_clause().predicates.push(value);
@@ -50,16 +40,8 @@ fn may_be_module(bounds: &[syn::TypeParamBound]) -> bool {
 }
 
 /// The three parts of an impl header: `impl<..>`, `Type<..>` and `where ..`.
-pub fn header<'a>(
-    name: &Ident,
-    original: &'a Generics,
-    bounded: &'a Generics,
-) -> (syn::ImplGenerics<'a>, TokenStream, TokenStream) {
+pub fn header<'a>(name: &Ident, original: &'a Generics, bounded: &'a Generics) -> (syn::ImplGenerics<'a>, TokenStream, TokenStream) {
     let (impl_generics, _, where_clause) = bounded.split_for_impl();
     let (_, type_generics, _) = original.split_for_impl();
-    (
-        impl_generics,
-        quote!(#name #type_generics),
-        quote!(#where_clause),
-    )
+    (impl_generics, quote!(#name #type_generics), quote!(#where_clause))
 }

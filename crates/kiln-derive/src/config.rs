@@ -32,22 +32,11 @@ pub fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
                 let ident = field.ident;
                 quote!(#ident: ::core::clone::Clone::clone(&self.#ident))
             });
-            (
-                inherent,
-                quote!(Self { #(#copies,)* }),
-                serde_impl::for_struct(input, &fields, &root),
-            )
+            (inherent, quote!(Self { #(#copies,)* }), serde_impl::for_struct(input, &fields, &root))
         }
-        Data::Enum(data) => (
-            quote!(),
-            clone_enum(data),
-            serde_impl::for_enum(input, data, &root)?,
-        ),
+        Data::Enum(data) => (quote!(), clone_enum(data), serde_impl::for_enum(input, data, &root)?),
         _ => {
-            return Err(syn::Error::new(
-                input.ident.span(),
-                "only structs and enums can be configurations",
-            ));
+            return Err(syn::Error::new(input.ident.span(), "only structs and enums can be configurations"));
         }
     };
     Ok(quote! {
@@ -73,10 +62,7 @@ pub fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 
 fn fields_of(fields: &Fields) -> syn::Result<Vec<Field<'_>>> {
     if let Fields::Unnamed(unnamed) = fields {
-        return Err(syn::Error::new(
-            unnamed.span(),
-            "a configuration names its fields: use a struct with named fields",
-        ));
+        return Err(syn::Error::new(unnamed.span(), "a configuration names its fields: use a struct with named fields"));
     }
     let mut found = Vec::new();
     for field in fields {
@@ -88,22 +74,13 @@ fn fields_of(fields: &Fields) -> syn::Result<Vec<Field<'_>>> {
             None if optional => Some(quote!(::core::option::Option::None)),
             None => None,
         };
-        found.push(Field {
-            ident,
-            ty: &field.ty,
-            default,
-            doc: docs_of(&field.attrs),
-            optional,
-        });
+        found.push(Field { ident, ty: &field.ty, default, doc: docs_of(&field.attrs), optional });
     }
     Ok(found)
 }
 
 fn docs_of(attributes: &[Attribute]) -> Vec<&Attribute> {
-    attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("doc"))
-        .collect()
+    attributes.iter().filter(|attribute| attribute.path().is_ident("doc")).collect()
 }
 
 fn is_option(ty: &Type) -> bool {
@@ -113,17 +90,11 @@ fn is_option(ty: &Type) -> bool {
 /// The expression of `#[config(default = ..)]`: either code, or a string that holds code.
 fn default_of(attributes: &[Attribute]) -> syn::Result<Option<TokenStream>> {
     let mut default = None;
-    for attribute in attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("config"))
-    {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("config")) {
         let parsed = attribute.parse_args_with(|input: syn::parse::ParseStream<'_>| {
             let key: Ident = input.parse()?;
             if key != "default" {
-                return Err(syn::Error::new(
-                    key.span(),
-                    "unknown option: only `default = EXPRESSION` is known",
-                ));
+                return Err(syn::Error::new(key.span(), "unknown option: only `default = EXPRESSION` is known"));
             }
             input.parse::<syn::Token![=]>()?;
             if input.is_empty() {
@@ -132,12 +103,9 @@ fn default_of(attributes: &[Attribute]) -> syn::Result<Option<TokenStream>> {
             input.parse::<TokenStream>()
         })?;
         let value = match syn::parse2::<LitStr>(parsed.clone()) {
-            Ok(text) => text.value().parse::<TokenStream>().map_err(|error| {
-                syn::Error::new(
-                    text.span(),
-                    format!("the default is no expression: {error}"),
-                )
-            })?,
+            Ok(text) => {
+                text.value().parse::<TokenStream>().map_err(|error| syn::Error::new(text.span(), format!("the default is no expression: {error}")))?
+            }
             Err(_) => parsed,
         };
         default = Some(value);
@@ -148,13 +116,10 @@ fn default_of(attributes: &[Attribute]) -> syn::Result<Option<TokenStream>> {
 fn inherent_impl(input: &DeriveInput, fields: &[Field<'_>]) -> TokenStream {
     let name = &input.ident;
     let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
-    let arguments = fields
-        .iter()
-        .filter(|field| field.default.is_none())
-        .map(|field| {
-            let (ident, ty) = (field.ident, field.ty);
-            quote!(#ident: #ty)
-        });
+    let arguments = fields.iter().filter(|field| field.default.is_none()).map(|field| {
+        let (ident, ty) = (field.ident, field.ty);
+        quote!(#ident: #ty)
+    });
     let values = fields.iter().map(|field| {
         let ident = field.ident;
         match &field.default {
@@ -163,11 +128,8 @@ fn inherent_impl(input: &DeriveInput, fields: &[Field<'_>]) -> TokenStream {
         }
     });
     // Builders of defaulted fields come first, then those of optional ones.
-    let builders = fields
-        .iter()
-        .filter(|field| field.default.is_some() && !field.optional)
-        .chain(fields.iter().filter(|field| field.optional))
-        .map(|field| {
+    let builders =
+        fields.iter().filter(|field| field.default.is_some() && !field.optional).chain(fields.iter().filter(|field| field.optional)).map(|field| {
             let (ident, ty, doc) = (field.ident, field.ty, &field.doc);
             let plain = ident.to_string();
             let method = format_ident!("with_{}", plain.trim_start_matches("r#"));
@@ -186,9 +148,7 @@ fn inherent_impl(input: &DeriveInput, fields: &[Field<'_>]) -> TokenStream {
                 }
             }
         });
-    let doc = format!(
-        "Creates a new [`{name}`] with the required settings; all others start at their defaults."
-    );
+    let doc = format!("Creates a new [`{name}`] with the required settings; all others start at their defaults.");
     quote! {
         #[automatically_derived]
         #[allow(clippy::too_many_arguments, clippy::new_without_default)]
@@ -209,9 +169,7 @@ fn clone_enum(data: &syn::DataEnum) -> TokenStream {
         match &variant.fields {
             Fields::Unit => quote!(Self::#ident => Self::#ident,),
             Fields::Unnamed(fields) => {
-                let names: Vec<Ident> = (0..fields.unnamed.len())
-                    .map(|index| format_ident!("value_{index}"))
-                    .collect();
+                let names: Vec<Ident> = (0..fields.unnamed.len()).map(|index| format_ident!("value_{index}")).collect();
                 quote!(Self::#ident(#(#names),*) => Self::#ident(#(::core::clone::Clone::clone(#names)),*),)
             }
             Fields::Named(fields) => {

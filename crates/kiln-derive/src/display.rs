@@ -9,16 +9,8 @@ use crate::field::FieldKind;
 use crate::module::Body;
 
 /// Expands `ModuleDisplayDefault`, `Display` and, unless the user writes it, `ModuleDisplay`.
-pub fn expand(
-    name: &Ident,
-    input: &DeriveInput,
-    bounds: &bounds::Bounds,
-    body: &Body<'_>,
-    custom: bool,
-    root: &TokenStream,
-) -> TokenStream {
-    let (impl_generics, this, where_clause) =
-        bounds::header(name, &input.generics, &bounds.display);
+pub fn expand(name: &Ident, input: &DeriveInput, bounds: &bounds::Bounds, body: &Body<'_>, custom: bool, root: &TokenStream) -> TokenStream {
+    let (impl_generics, this, where_clause) = bounds::header(name, &input.generics, &bounds.display);
     let title = name.to_string();
     let content = match body {
         Body::Struct(fields) => {

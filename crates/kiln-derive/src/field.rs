@@ -33,10 +33,7 @@ pub fn kind_of(ty: &Type, attributes: &[Attribute], generics: &Generics) -> syn:
     if let Type::Reference(reference) = ty
         && !is_constant(&reference.elem, generics)
     {
-        return Err(syn::Error::new(
-            ty.span(),
-            "a module owns its fields: hold the value itself, or mark the field `#[module(skip)]`",
-        ));
+        return Err(syn::Error::new(ty.span(), "a module owns its fields: hold the value itself, or mark the field `#[module(skip)]`"));
     }
     if is_primitive(ty) {
         return Ok(FieldKind::Scalar);
@@ -50,10 +47,7 @@ pub fn kind_of(ty: &Type, attributes: &[Attribute], generics: &Generics) -> syn:
 /// True if the attributes hold `#[module(skip)]`; anything else in `#[module(..)]` on a field is an error.
 fn skip_marked(attributes: &[Attribute]) -> syn::Result<bool> {
     let mut skip = false;
-    for attribute in attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("module"))
-    {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("skip") {
                 skip = true;
@@ -69,10 +63,7 @@ fn skip_marked(attributes: &[Attribute]) -> syn::Result<bool> {
 /// True if the attributes of a type hold `#[module(custom_display)]`.
 pub fn custom_display_marked(attributes: &[Attribute]) -> syn::Result<bool> {
     let mut custom = false;
-    for attribute in attributes
-        .iter()
-        .filter(|attribute| attribute.path().is_ident("module"))
-    {
+    for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("module")) {
         attribute.parse_nested_meta(|meta| {
             if meta.path.is_ident("custom_display") {
                 custom = true;
@@ -95,19 +86,15 @@ fn last_ident(ty: &Type) -> Option<&Ident> {
 }
 
 fn is_primitive(ty: &Type) -> bool {
-    const PRIMITIVES: [&str; 17] = [
-        "bool", "char", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64",
-        "i128", "isize", "f32", "f64", "String",
-    ];
+    const PRIMITIVES: [&str; 17] =
+        ["bool", "char", "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize", "f32", "f64", "String"];
     last_ident(ty).is_some_and(|ident| PRIMITIVES.iter().any(|name| ident == name))
 }
 
 /// True for primitives, `str`, and containers, tuples, arrays and references made only of those.
 fn is_constant(ty: &Type, generics: &Generics) -> bool {
-    const CONTAINERS: [&str; 13] = [
-        "Option", "Vec", "VecDeque", "Box", "Rc", "Arc", "Cow", "Range", "HashMap", "BTreeMap",
-        "HashSet", "BTreeSet", "Result",
-    ];
+    const CONTAINERS: [&str; 13] =
+        ["Option", "Vec", "VecDeque", "Box", "Rc", "Arc", "Cow", "Range", "HashMap", "BTreeMap", "HashSet", "BTreeSet", "Result"];
     match ty {
         Type::Paren(inner) => is_constant(&inner.elem, generics),
         Type::Group(inner) => is_constant(&inner.elem, generics),
@@ -138,9 +125,7 @@ fn is_constant(ty: &Type, generics: &Generics) -> bool {
                     .collect(),
                 _ => return false,
             };
-            CONTAINERS.iter().any(|name| segment.ident == name)
-                && !inner.is_empty()
-                && inner.into_iter().all(|ty| is_constant(ty, generics))
+            CONTAINERS.iter().any(|name| segment.ident == name) && !inner.is_empty() && inner.into_iter().all(|ty| is_constant(ty, generics))
         }
         _ => false,
     }
@@ -148,9 +133,7 @@ fn is_constant(ty: &Type, generics: &Generics) -> bool {
 
 /// The bounds declared on the type parameter `ident`, inline and in the where clause; `None` if it is no type parameter.
 pub fn bounds_of(ident: &Ident, generics: &Generics) -> Option<Vec<TypeParamBound>> {
-    let parameter = generics
-        .type_params()
-        .find(|parameter| parameter.ident == *ident)?;
+    let parameter = generics.type_params().find(|parameter| parameter.ident == *ident)?;
     let mut bounds: Vec<TypeParamBound> = parameter.bounds.iter().cloned().collect();
     if let Some(clause) = &generics.where_clause {
         for predicate in &clause.predicates {
@@ -191,11 +174,7 @@ pub fn is_plain_bound(bound: &TypeParamBound) -> bool {
         "DeserializeOwned",
     ];
     match bound {
-        TypeParamBound::Trait(bound) => bound
-            .path
-            .segments
-            .last()
-            .is_some_and(|segment| PLAIN.iter().any(|name| segment.ident == name)),
+        TypeParamBound::Trait(bound) => bound.path.segments.last().is_some_and(|segment| PLAIN.iter().any(|name| segment.ident == name)),
         TypeParamBound::Lifetime(_) => true,
         _ => false,
     }

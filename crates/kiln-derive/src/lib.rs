@@ -45,7 +45,5 @@ pub fn derive_record_state(input: TokenStream) -> TokenStream {
 }
 
 fn expand(result: syn::Result<proc_macro2::TokenStream>) -> TokenStream {
-    result
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    result.unwrap_or_else(|error| error.to_compile_error()).into()
 }

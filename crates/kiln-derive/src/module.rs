@@ -43,10 +43,7 @@ pub fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let body = body_of(input)?;
     let fields: Vec<(FieldKind, &Type)> = match &body {
         Body::Struct(fields) => fields.iter().map(|field| (field.kind, field.ty)).collect(),
-        Body::Enum(variants) => variants
-            .iter()
-            .filter_map(|variant| variant.payload.map(|(ty, kind)| (kind, ty)))
-            .collect(),
+        Body::Enum(variants) => variants.iter().filter_map(|variant| variant.payload.map(|(ty, kind)| (kind, ty))).collect(),
     };
     let bounds = bounds::of(&input.generics, &fields, &root);
     let name = &input.ident;
@@ -67,19 +64,11 @@ fn body_of(input: &DeriveInput) -> syn::Result<Body<'_>> {
             let mut errors: Option<syn::Error> = None;
             for (index, found) in data.fields.iter().enumerate() {
                 let (member, name) = match &found.ident {
-                    Some(ident) => (
-                        Member::Named(ident.clone()),
-                        ident.to_string().trim_start_matches("r#").to_owned(),
-                    ),
+                    Some(ident) => (Member::Named(ident.clone()), ident.to_string().trim_start_matches("r#").to_owned()),
                     None => (Member::Unnamed(index.into()), index.to_string()),
                 };
                 match field::kind_of(&found.ty, &found.attrs, &input.generics) {
-                    Ok(kind) => fields.push(Field {
-                        member,
-                        name,
-                        ty: &found.ty,
-                        kind,
-                    }),
+                    Ok(kind) => fields.push(Field { member, name, ty: &found.ty, kind }),
                     Err(error) => match &mut errors {
                         Some(all) => all.combine(error),
                         None => errors = Some(error),
@@ -93,10 +82,7 @@ fn body_of(input: &DeriveInput) -> syn::Result<Body<'_>> {
         }
         Data::Enum(data) => {
             if data.variants.is_empty() {
-                return Err(syn::Error::new(
-                    input.ident.span(),
-                    "an enum module needs at least one variant",
-                ));
+                return Err(syn::Error::new(input.ident.span(), "an enum module needs at least one variant"));
             }
             let mut variants = Vec::new();
             for variant in &data.variants {
@@ -118,17 +104,11 @@ fn body_of(input: &DeriveInput) -> syn::Result<Body<'_>> {
                         ));
                     }
                 };
-                variants.push(Variant {
-                    ident: &variant.ident,
-                    payload,
-                });
+                variants.push(Variant { ident: &variant.ident, payload });
             }
             Ok(Body::Enum(variants))
         }
-        Data::Union(data) => Err(syn::Error::new(
-            data.union_token.span(),
-            "a union can't be a module: use an enum with one payload per variant",
-        )),
+        Data::Union(data) => Err(syn::Error::new(data.union_token.span(), "a union can't be a module: use an enum with one payload per variant")),
     }
 }
 
@@ -140,27 +120,15 @@ fn container_of(name: &Ident, body: &Body<'_>) -> String {
     }
 }
 
-fn module_impl(
-    name: &Ident,
-    input: &DeriveInput,
-    bounds: &bounds::Bounds,
-    body: &Body<'_>,
-    root: &TokenStream,
-) -> TokenStream {
+fn module_impl(name: &Ident, input: &DeriveInput, bounds: &bounds::Bounds, body: &Body<'_>, root: &TokenStream) -> TokenStream {
     let (impl_generics, this, where_clause) = bounds::header(name, &input.generics, &bounds.module);
     let container = container_of(name, body);
     let on_device = quote!(device);
     let none = quote!();
-    let fork = rebuild(body, |value, ty, _| {
-        call(root, ty, "fork", &value, &on_device)
-    });
-    let to_device = rebuild(body, |value, ty, _| {
-        call(root, ty, "to_device", &value, &on_device)
-    });
+    let fork = rebuild(body, |value, ty, _| call(root, ty, "fork", &value, &on_device));
+    let to_device = rebuild(body, |value, ty, _| call(root, ty, "to_device", &value, &on_device));
     let train = rebuild(body, |value, ty, _| call(root, ty, "train", &value, &none));
-    let materialize = rebuild(body, |value, ty, _| {
-        call(root, ty, "materialize", &value, &none)
-    });
+    let materialize = rebuild(body, |value, ty, _| call(root, ty, "materialize", &value, &none));
     let map = rebuild(body, |value, ty, path| {
         let mapped = call(root, ty, "map", &value, &quote!(mapper));
         quote! {{
@@ -190,13 +158,7 @@ fn module_impl(
                 let ident = variant.ident;
                 match variant.payload {
                     Some((ty, FieldKind::Module)) => {
-                        let collect = call(
-                            root,
-                            ty,
-                            "collect_devices",
-                            &quote!(value),
-                            &quote!(devices),
-                        );
+                        let collect = call(root, ty, "collect_devices", &quote!(value), &quote!(devices));
                         quote!(Self::#ident(value) => #collect,)
                     }
                     Some(_) => quote!(Self::#ident(_) => devices,),
@@ -239,13 +201,7 @@ fn module_impl(
 }
 
 /// `<Type as Module>::method(value, argument)`, spanned at the type so that a missing impl is reported at the field.
-fn call(
-    root: &TokenStream,
-    ty: &Type,
-    method: &str,
-    value: &TokenStream,
-    argument: &TokenStream,
-) -> TokenStream {
+fn call(root: &TokenStream, ty: &Type, method: &str, value: &TokenStream, argument: &TokenStream) -> TokenStream {
     let span = field::span_of(ty);
     let method = Ident::new(method, span);
     let function = quote_spanned!(span=> <#ty as #root::module::Module>::#method);
@@ -273,10 +229,7 @@ fn rebuild(body: &Body<'_>, each: impl Fn(TokenStream, &Type, &str) -> TokenStre
 }
 
 /// Builds a new `Self` from a borrowed `self`: `each` for module fields, a clone for all others.
-fn rebuild_ref(
-    body: &Body<'_>,
-    each: impl Fn(TokenStream, &Type, &str) -> TokenStream,
-) -> TokenStream {
+fn rebuild_ref(body: &Body<'_>, each: impl Fn(TokenStream, &Type, &str) -> TokenStream) -> TokenStream {
     match body {
         Body::Struct(fields) => {
             let values = fields.iter().map(|field| {
@@ -298,11 +251,7 @@ fn rebuild_ref(
     }
 }
 
-fn rebuild_enum(
-    variants: &[Variant<'_>],
-    each: impl Fn(TokenStream, &Type, &str) -> TokenStream,
-    plain: &TokenStream,
-) -> TokenStream {
+fn rebuild_enum(variants: &[Variant<'_>], each: impl Fn(TokenStream, &Type, &str) -> TokenStream, plain: &TokenStream) -> TokenStream {
     let arms = variants.iter().map(|variant| {
         let ident = variant.ident;
         match variant.payload {
@@ -321,13 +270,10 @@ fn rebuild_enum(
 fn walk(body: &Body<'_>, each: impl Fn(TokenStream, &Type, &str) -> TokenStream) -> TokenStream {
     match body {
         Body::Struct(fields) => {
-            let statements = fields
-                .iter()
-                .filter(|field| field.kind == FieldKind::Module)
-                .map(|field| {
-                    let member = &field.member;
-                    each(quote!(&self.#member), field.ty, &field.name)
-                });
+            let statements = fields.iter().filter(|field| field.kind == FieldKind::Module).map(|field| {
+                let member = &field.member;
+                each(quote!(&self.#member), field.ty, &field.name)
+            });
             quote!(#(#statements)*)
         }
         Body::Enum(variants) => {
@@ -347,12 +293,7 @@ fn walk(body: &Body<'_>, each: impl Fn(TokenStream, &Type, &str) -> TokenStream)
     }
 }
 
-fn clone_impl(
-    name: &Ident,
-    input: &DeriveInput,
-    bounds: &bounds::Bounds,
-    body: &Body<'_>,
-) -> TokenStream {
+fn clone_impl(name: &Ident, input: &DeriveInput, bounds: &bounds::Bounds, body: &Body<'_>) -> TokenStream {
     let (impl_generics, this, where_clause) = bounds::header(name, &input.generics, &bounds.module);
     let clone = quote!(::core::clone::Clone::clone);
     let value = rebuild_ref(body, |value, _, _| quote!(#clone(#value)));

@@ -10,16 +10,10 @@ use crate::root;
 /// Expands the derive: each field is a leaf or a nested state under its own name.
 pub fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let Data::Struct(data) = &input.data else {
-        return Err(syn::Error::new(
-            input.ident.span(),
-            "a recorded state is a struct with named fields",
-        ));
+        return Err(syn::Error::new(input.ident.span(), "a recorded state is a struct with named fields"));
     };
     if let Fields::Unnamed(fields) = &data.fields {
-        return Err(syn::Error::new(
-            fields.span(),
-            "a recorded state names its fields: the names are the keys in the record",
-        ));
+        return Err(syn::Error::new(fields.span(), "a recorded state names its fields: the names are the keys in the record"));
     }
     let root = root::optim()?;
     let name = &input.ident;

@@ -18,13 +18,7 @@ fn path_of(packages: &[&str]) -> syn::Result<TokenStream> {
         let ident = Ident::new(&name, Span::call_site());
         return Ok(quote!(::#ident));
     }
-    Err(syn::Error::new(
-        Span::call_site(),
-        format!(
-            "this derive needs `{}` among the dependencies in Cargo.toml (under any name)",
-            packages[0]
-        ),
-    ))
+    Err(syn::Error::new(Span::call_site(), format!("this derive needs `{}` among the dependencies in Cargo.toml (under any name)", packages[0])))
 }
 
 /// The crate with `module`, `config` and `serde`.

@@ -29,10 +29,7 @@ pub fn for_struct(input: &DeriveInput, fields: &[Field<'_>], root: &TokenStream)
         quote!(#root::serde::ser::SerializeStruct::serialize_field(&mut map, #key, &self.#ident)?;)
     });
     let serde = serde_path(root);
-    let present = LitStr::new(
-        &format!("{root}::config::present").replace(' ', ""),
-        proc_macro2::Span::call_site(),
-    );
+    let present = LitStr::new(&format!("{root}::config::present").replace(' ', ""), proc_macro2::Span::call_site());
     let slots = fields.iter().map(|field| {
         let (ident, ty) = (field.ident, field.ty);
         match field.default {
@@ -43,13 +40,10 @@ pub fn for_struct(input: &DeriveInput, fields: &[Field<'_>], root: &TokenStream)
             None => quote!(#ident: #ty),
         }
     });
-    let takes = fields
-        .iter()
-        .filter(|field| field.default.is_none())
-        .map(|field| {
-            let ident = field.ident;
-            quote!(let #ident = stored.#ident;)
-        });
+    let takes = fields.iter().filter(|field| field.default.is_none()).map(|field| {
+        let ident = field.ident;
+        quote!(let #ident = stored.#ident;)
+    });
     let values = fields.iter().map(|field| {
         let ident = field.ident;
         match &field.default {
@@ -86,8 +80,7 @@ pub fn for_struct(input: &DeriveInput, fields: &[Field<'_>], root: &TokenStream)
             }
         }
     } else {
-        let message =
-            "a configuration can't have type parameters: it is stored by its concrete fields";
+        let message = "a configuration can't have type parameters: it is stored by its concrete fields";
         let error = syn::Error::new(input.generics.span(), message).to_compile_error();
         return error;
     };
@@ -113,16 +106,9 @@ pub fn for_struct(input: &DeriveInput, fields: &[Field<'_>], root: &TokenStream)
 }
 
 /// An enum is externally tagged: `"Unit"`, `{"Tuple": [..]}`, `{"Newtype": ..}` or `{"Struct": {..}}`.
-pub fn for_enum(
-    input: &DeriveInput,
-    data: &DataEnum,
-    root: &TokenStream,
-) -> syn::Result<TokenStream> {
+pub fn for_enum(input: &DeriveInput, data: &DataEnum, root: &TokenStream) -> syn::Result<TokenStream> {
     if !input.generics.params.is_empty() {
-        return Err(syn::Error::new(
-            input.generics.span(),
-            "a configuration can't have type parameters: it is stored by its concrete fields",
-        ));
+        return Err(syn::Error::new(input.generics.span(), "a configuration can't have type parameters: it is stored by its concrete fields"));
     }
     let name = &input.ident;
     let title = plain_name(name);
@@ -155,9 +141,7 @@ pub fn for_enum(
             Fields::Unnamed(fields) => {
                 let count = fields.unnamed.len();
                 let types = fields.unnamed.iter().map(|field| &field.ty);
-                let names: Vec<Ident> = (0..count)
-                    .map(|index| format_ident!("value_{index}"))
-                    .collect();
+                let names: Vec<Ident> = (0..count).map(|index| format_ident!("value_{index}")).collect();
                 writes.push(quote! {
                     Self::#ident(#(#names),*) => {
                         let mut tuple = #root::serde::Serializer::serialize_tuple_variant(
@@ -172,11 +156,7 @@ pub fn for_enum(
             }
             Fields::Named(fields) => {
                 let count = fields.named.len();
-                let names: Vec<&Ident> = fields
-                    .named
-                    .iter()
-                    .filter_map(|field| field.ident.as_ref())
-                    .collect();
+                let names: Vec<&Ident> = fields.named.iter().filter_map(|field| field.ident.as_ref()).collect();
                 let keys = names.iter().map(|name| plain_name(name));
                 let types = fields.named.iter().map(|field| &field.ty);
                 writes.push(quote! {
@@ -194,10 +174,7 @@ pub fn for_enum(
         }
     }
     if data.variants.is_empty() {
-        return Err(syn::Error::new(
-            input.ident.span(),
-            "a configuration enum needs at least one variant",
-        ));
+        return Err(syn::Error::new(input.ident.span(), "a configuration enum needs at least one variant"));
     }
     Ok(quote! {
         #[automatically_derived]

@@ -1,0 +1,30 @@
+//! The logarithm of the logistic function.
+
+use kiln_module::module::Module;
+use kiln_tensor::{Tensor, activation};
+
+/// `ln(1 / (1 + e⁻ˣ))`, without overflow.
+///
+/// ```
+/// use kiln_nn::activation::LogSigmoid;
+/// use kiln_tensor::{Device, Tensor};
+///
+/// let input = Tensor::<1>::from_floats([0.0], &Device::default());
+/// let output: f32 = LogSigmoid::new().forward(input).into_scalar();
+/// assert!((output - -0.693_147_2).abs() < 1e-5);
+/// ```
+#[derive(Module, Debug, Default)]
+pub struct LogSigmoid;
+
+impl LogSigmoid {
+    /// The activation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+
+    /// Applies the function to each element.
+    pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        activation::log_sigmoid(input)
+    }
+}

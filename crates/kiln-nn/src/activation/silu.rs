@@ -1,0 +1,30 @@
+//! The sigmoid linear unit.
+
+use kiln_module::module::Module;
+use kiln_tensor::{Tensor, activation};
+
+/// `x / (1 + e⁻ˣ)`, also called swish.
+///
+/// ```
+/// use kiln_nn::activation::SiLU;
+/// use kiln_tensor::{Device, Tensor};
+///
+/// let input = Tensor::<1>::from_floats([1.0], &Device::default());
+/// let output: f32 = SiLU::new().forward(input).into_scalar();
+/// assert!((output - 0.731_058_6).abs() < 1e-5);
+/// ```
+#[derive(Module, Debug, Default)]
+pub struct SiLU;
+
+impl SiLU {
+    /// The activation.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+
+    /// Applies the function to each element.
+    pub fn forward<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
+        activation::silu(input)
+    }
+}

@@ -1,0 +1,121 @@
+//! Convolution over a volume.
+
+use kiln_module::config::Config;
+use kiln_module::module::{Initializer, Module, Param};
+use kiln_tensor::ops::ConvOptions;
+use kiln_tensor::{Device, Tensor, module};
+
+use super::check::check_groups;
+use crate::PaddingConfig3d;
+use crate::initializer::default_initializer;
+use crate::padding::windows;
+
+/// Configuration of [`Conv3d`].
+#[derive(Config, Debug)]
+pub struct Conv3dConfig {
+    /// The numbers of input and output channels.
+    pub channels: [usize; 2],
+    /// The size of the kernel.
+    pub kernel_size: [usize; 3],
+    /// The step between windows. Default: 1.
+    #[config(default = [1, 1, 1])]
+    pub stride: [usize; 3],
+    /// The step between elements of a window. Default: 1.
+    #[config(default = [1, 1, 1])]
+    pub dilation: [usize; 3],
+    /// The number of groups that channels are split into. Default: 1.
+    #[config(default = 1)]
+    pub groups: usize,
+    /// The zeros around the input. Default: none.
+    #[config(default = PaddingConfig3d::Valid)]
+    pub padding: PaddingConfig3d,
+    /// Whether a bias is added. Default: true.
+    #[config(default = true)]
+    pub bias: bool,
+    /// How weight and bias start. Default: uniform in `±1 / √fan-in`.
+    #[config(default = default_initializer())]
+    pub initializer: Initializer,
+}
+
+/// Convolution (cross-correlation) over volumes.
+///
+/// ```
+/// use kiln_nn::conv::Conv3dConfig;
+/// use kiln_tensor::{Device, Tensor};
+///
+/// let device = Device::default();
+/// let conv = Conv3dConfig::new([3, 8], [3, 3, 3]).init(&device);
+/// assert_eq!(conv.forward(Tensor::ones([2, 3, 10, 10, 10], &device)).dims(), [2, 8, 8, 8, 8]);
+/// ```
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct Conv3d {
+    /// The kernels, `[channels out, channels in / groups, kernel depth, kernel height, kernel width]`.
+    pub weight: Param<Tensor<5>>,
+    /// The bias, `[channels out]`.
+    pub bias: Option<Param<Tensor<1>>>,
+    /// The step between windows.
+    pub stride: [usize; 3],
+    /// The size of the kernel.
+    pub kernel_size: [usize; 3],
+    /// The step between elements of a window.
+    pub dilation: [usize; 3],
+    /// The number of groups that channels are split into.
+    pub groups: usize,
+    /// The zeros around the input.
+    #[module(skip)]
+    pub padding: PaddingConfig3d,
+}
+
+impl Conv3dConfig {
+    /// A layer with parameters on `device`.
+    ///
+    /// # Panics
+    ///
+    /// When the channels are no multiples of the groups.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> Conv3d {
+        let [channels_in, channels_out] = self.channels;
+        check_groups("conv3d", channels_in, channels_out, self.groups);
+        let kernel = self.kernel_size;
+        let elements: usize = kernel.iter().product();
+        let fan_in = Some(channels_in / self.groups * elements);
+        let fan_out = Some(channels_out / self.groups * elements);
+        let shape = [channels_out, channels_in / self.groups, kernel[0], kernel[1], kernel[2]];
+        let start = &self.initializer;
+        Conv3d {
+            weight: start.init_with(shape, fan_in, fan_out, device),
+            bias: self.bias.then(|| start.init_with([channels_out], fan_in, fan_out, device)),
+            stride: self.stride,
+            kernel_size: self.kernel_size,
+            dilation: self.dilation,
+            groups: self.groups,
+            padding: self.padding.clone(),
+        }
+    }
+}
+
+impl Conv3d {
+    /// Convolves `[batch, channels, depth, height, width]`.
+    #[track_caller]
+    pub fn forward(&self, input: Tensor<5>) -> Tensor<5> {
+        let (stride, dilation) = (self.stride, self.dilation);
+        let windows = windows(&input.dims(), self.kernel_size, stride, dilation);
+        let padding = self.padding.pairs(windows);
+        let options = ConvOptions::new_with_padding(stride, padding, dilation, self.groups);
+        let bias = self.bias.as_ref().map(Param::val);
+        module::conv3d(input, self.weight.val(), bias, options)
+    }
+}
+
+inline_display!(Conv3d, layer, content => {
+    let shape = layer.weight.lazy_shape();
+    content
+        .add("ch_in", &(shape[1] * layer.groups))
+        .add("ch_out", &shape[0])
+        .add_debug_attribute("stride", &layer.stride)
+        .add_debug_attribute("kernel_size", &layer.kernel_size)
+        .add_debug_attribute("dilation", &layer.dilation)
+        .add("groups", &layer.groups)
+        .add_debug_attribute("padding", &layer.padding)
+});

@@ -1,0 +1,123 @@
+//! Transposed convolution over a volume.
+
+use kiln_module::config::Config;
+use kiln_module::module::{Initializer, Module, Param};
+use kiln_tensor::ops::ConvTransposeOptions;
+use kiln_tensor::{Device, Tensor, module};
+
+use super::check::check_groups;
+use crate::initializer::default_initializer;
+
+/// Configuration of [`ConvTranspose3d`].
+#[derive(Config, Debug)]
+pub struct ConvTranspose3dConfig {
+    /// The numbers of input and output channels.
+    pub channels: [usize; 2],
+    /// The size of the kernel.
+    pub kernel_size: [usize; 3],
+    /// The step between windows of the output. Default: 1.
+    #[config(default = [1, 1, 1])]
+    pub stride: [usize; 3],
+    /// The step between elements of a window. Default: 1.
+    #[config(default = [1, 1, 1])]
+    pub dilation: [usize; 3],
+    /// The number of groups that channels are split into. Default: 1.
+    #[config(default = 1)]
+    pub groups: usize,
+    /// The elements cut off both sides of the output. Default: 0.
+    #[config(default = [0, 0, 0])]
+    pub padding: [usize; 3],
+    /// The elements added at the end of the output. Default: 0.
+    #[config(default = [0, 0, 0])]
+    pub padding_out: [usize; 3],
+    /// Whether a bias is added. Default: true.
+    #[config(default = true)]
+    pub bias: bool,
+    /// How weight and bias start. Default: uniform in `±1 / √fan-in`, where an input reaches `fan-in` outputs.
+    #[config(default = default_initializer())]
+    pub initializer: Initializer,
+}
+
+/// Transposed convolution: the map that takes gradients back through [`Conv3d`](super::Conv3d), as a layer.
+///
+/// Each axis of the output has size `(input - 1) · stride + dilation · (kernel - 1) + 1 - 2 · padding + padding_out`.
+///
+/// ```
+/// use kiln_nn::conv::ConvTranspose3dConfig;
+/// use kiln_tensor::{Device, Tensor};
+///
+/// let device = Device::default();
+/// let conv = ConvTranspose3dConfig::new([3, 5], [3, 3, 3]).init(&device);
+/// assert_eq!(conv.forward(Tensor::ones([2, 3, 8, 8, 8], &device)).dims(), [2, 5, 10, 10, 10]);
+/// ```
+#[derive(Module, Debug)]
+#[module(custom_display)]
+pub struct ConvTranspose3d {
+    /// The kernels, `[channels in, channels out / groups, kernel depth, kernel height, kernel width]`.
+    pub weight: Param<Tensor<5>>,
+    /// The bias, `[channels out]`.
+    pub bias: Option<Param<Tensor<1>>>,
+    /// The step between windows of the output.
+    pub stride: [usize; 3],
+    /// The size of the kernel.
+    pub kernel_size: [usize; 3],
+    /// The step between elements of a window.
+    pub dilation: [usize; 3],
+    /// The number of groups that channels are split into.
+    pub groups: usize,
+    /// The elements cut off both sides of the output.
+    pub padding: [usize; 3],
+    /// The elements added at the end of the output.
+    pub padding_out: [usize; 3],
+    /// The numbers of input and output channels.
+    pub channels: [usize; 2],
+}
+
+impl ConvTranspose3dConfig {
+    /// A layer with parameters on `device`.
+    ///
+    /// # Panics
+    ///
+    /// When the channels are no multiples of the groups.
+    #[track_caller]
+    pub fn init(&self, device: &Device) -> ConvTranspose3d {
+        let [channels_in, channels_out] = self.channels;
+        check_groups("conv_transpose3d", channels_in, channels_out, self.groups);
+        let kernel = self.kernel_size;
+        let elements: usize = kernel.iter().product();
+        let fan_in = Some(channels_out / self.groups * elements);
+        let fan_out = Some(channels_in / self.groups * elements);
+        let shape = [channels_in, channels_out / self.groups, kernel[0], kernel[1], kernel[2]];
+        let start = &self.initializer;
+        ConvTranspose3d {
+            weight: start.init_with(shape, fan_in, fan_out, device),
+            bias: self.bias.then(|| start.init_with([channels_out], fan_in, fan_out, device)),
+            stride: self.stride,
+            kernel_size: self.kernel_size,
+            dilation: self.dilation,
+            groups: self.groups,
+            padding: self.padding,
+            padding_out: self.padding_out,
+            channels: self.channels,
+        }
+    }
+}
+
+impl ConvTranspose3d {
+    /// Maps `[batch, channels, depth, height, width]`.
+    #[track_caller]
+    pub fn forward(&self, input: Tensor<5>) -> Tensor<5> {
+        let options = ConvTransposeOptions::new(self.stride, self.padding, self.padding_out, self.dilation, self.groups);
+        let bias = self.bias.as_ref().map(Param::val);
+        module::conv_transpose3d(input, self.weight.val(), bias, options)
+    }
+}
+
+inline_display!(ConvTranspose3d, layer, content => content
+    .add_debug_attribute("channels", &layer.channels)
+    .add_debug_attribute("stride", &layer.stride)
+    .add_debug_attribute("kernel_size", &layer.kernel_size)
+    .add_debug_attribute("dilation", &layer.dilation)
+    .add("groups", &layer.groups)
+    .add_debug_attribute("padding", &layer.padding)
+    .add_debug_attribute("padding_out", &layer.padding_out));

@@ -1,0 +1,117 @@
+//! Optimizers and their states behind one type.
+
+use alloc::sync::Arc;
+use core::any::Any;
+
+use kiln_tensor::raw::RawTensor;
+use kiln_tensor::{Device, Tensor};
+
+use crate::{LearningRate, Optimizer, RecordState, StateSink, StateSource};
+
+/// A state of some optimizer for a tensor of some rank.
+#[derive(Clone)]
+pub struct DynState {
+    state: Arc<dyn Any + Send + Sync>,
+    rank: usize,
+}
+
+impl DynState {
+    /// Holds a state.
+    pub fn create<T: Send + Sync + 'static>(state: T, rank: usize) -> Self {
+        Self { state: Arc::new(state), rank }
+    }
+
+    /// The state; moved out where no clone shares it, so that its buffers can be reused.
+    ///
+    /// # Panics
+    ///
+    /// When it is of another type.
+    #[track_caller]
+    pub fn downcast<T: Clone + Send + Sync + 'static>(self) -> T {
+        match self.state.downcast::<T>() {
+            Ok(state) => Arc::try_unwrap(state).unwrap_or_else(|shared| (*shared).clone()),
+            Err(_) => panic!("optimizer state: it belongs to another optimizer or rank"),
+        }
+    }
+
+    /// A reference to the state.
+    ///
+    /// # Panics
+    ///
+    /// When it is of another type.
+    #[track_caller]
+    pub fn downcast_ref<T: 'static>(&self) -> &T {
+        match self.state.downcast_ref() {
+            Some(state) => state,
+            None => panic!("optimizer state: it belongs to another optimizer or rank"),
+        }
+    }
+
+    /// The rank of the tensor.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+}
+
+/// An [`Optimizer`] for tensors whose rank is a value; implemented for all optimizers.
+pub trait DynOptimizer: Send + Sync {
+    /// One step of a tensor of rank `rank`.
+    fn step_dyn(&self, rank: usize, lr: LearningRate, tensor: RawTensor, grad: RawTensor, state: Option<DynState>) -> (RawTensor, Option<DynState>);
+
+    /// The state on another device.
+    fn to_device_dyn(&self, state: DynState, device: &Device) -> DynState;
+
+    /// Puts the parts of the state into `out`.
+    fn state_flatten(&self, prefix: &str, state: &DynState, out: &mut StateSink);
+
+    /// Takes a state for a tensor of rank `rank` out of `src`.
+    fn state_unflatten(&self, rank: usize, prefix: &str, src: &mut StateSource, device: &Device) -> Option<DynState>;
+}
+
+/// Runs an expression with the constant `D` equal to a rank.
+macro_rules! with_rank {
+    ($rank:expr, $body:expr) => {
+        with_rank!(@arms $rank, $body, 0 1 2 3 4 5 6 7 8 9 10)
+    };
+    (@arms $rank:expr, $body:expr, $($n:literal)*) => {
+        match $rank {
+            $($n => {
+                const D: usize = $n;
+                $body
+            })*
+            rank => panic!("optimizer: tensors of rank {rank} are not supported, at most 10 are"),
+        }
+    };
+}
+
+impl<O: Optimizer> DynOptimizer for O {
+    fn step_dyn(&self, rank: usize, lr: LearningRate, tensor: RawTensor, grad: RawTensor, state: Option<DynState>) -> (RawTensor, Option<DynState>) {
+        with_rank!(rank, {
+            let state = state.map(DynState::downcast::<O::State<D>>);
+            let (tensor, grad) = (Tensor::<D>::from_raw(tensor), Tensor::from_raw(grad));
+            let (tensor, state) = self.step(lr, tensor, grad, state);
+            (tensor.into_raw(), state.map(|state| DynState::create(state, D)))
+        })
+    }
+
+    fn to_device_dyn(&self, state: DynState, device: &Device) -> DynState {
+        with_rank!(state.rank, {
+            let state = state.downcast::<O::State<D>>();
+            DynState::create(O::to_device(state, device), D)
+        })
+    }
+
+    fn state_flatten(&self, prefix: &str, state: &DynState, out: &mut StateSink) {
+        with_rank!(state.rank, {
+            state.downcast_ref::<O::State<D>>().state_flatten(prefix, out);
+        });
+    }
+
+    fn state_unflatten(&self, rank: usize, prefix: &str, src: &mut StateSource, device: &Device) -> Option<DynState> {
+        with_rank!(rank, {
+            let state = <O::State<D> as RecordState>::state_unflatten(prefix, src, device)?;
+            Some(DynState::create(state, D))
+        })
+    }
+}

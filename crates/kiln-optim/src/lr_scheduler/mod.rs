@@ -1,0 +1,18 @@
+//! Learning rates that change with the steps.
+
+pub mod composed;
+mod config;
+pub mod constant;
+pub mod cosine;
+pub mod exponential;
+pub mod linear;
+pub mod module_lr_scheduler;
+pub mod noam;
+mod record;
+mod scheduler;
+pub mod sequential;
+pub mod step;
+
+pub use config::LrSchedulerConfig;
+pub use record::LrSchedulerRecord;
+pub use scheduler::{DynLrScheduler, LrScheduler, LrSchedulerClone};

@@ -1,0 +1,393 @@
+//! The optimizer of a module: one step for all parameters.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use kiln_module::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamGroup, ParamId};
+use kiln_module::record::RecordError;
+use kiln_tensor::{Bytes, Device, Tensor};
+
+use crate::grad_clipping::{GradientClipping, factor};
+use crate::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
+use crate::{DynOptimizer, DynState, GradientsParams, MultiGradientsParams, Optimizer, OptimizerRecord};
+
+/// Steps the parameters of a module by their gradients.
+///
+/// Updates are recorded in the order in which the module declares its parameters, and submitted together at the end of
+/// the step: the whole step is one compiled program.
+///
+/// ```
+/// use kiln_module::module::{Module, Param};
+/// use kiln_optim::{GradientsParams, SgdConfig};
+/// use kiln_tensor::{Device, Tensor};
+///
+/// #[derive(Module, Debug)]
+/// struct Scale {
+///     factor: Param<Tensor<1>>,
+/// }
+///
+/// let device = Device::default().autodiff();
+/// let mut scale = Scale { factor: Param::from_data([1.0], &device) };
+/// let mut optimizer = SgdConfig::new().init();
+/// for _ in 0..2 {
+///     let gradients = scale.factor.val().sum().backward();
+///     let gradients = GradientsParams::from_grads(gradients, &scale);
+///     scale = optimizer.step(0.25, scale, gradients);
+/// }
+/// assert_eq!(scale.factor.val().into_scalar::<f32>(), 0.5);
+/// ```
+#[derive(Clone)]
+pub struct ModuleOptimizer {
+    base: Rule,
+    groups: Vec<(ParamGroup, Rule)>,
+    states: BTreeMap<ParamId, Held>,
+    /// Recorded states whose parameters have not been stepped since.
+    recorded: OptimizerRecord,
+}
+
+/// What happens to a parameter of some group.
+#[derive(Clone)]
+struct Rule {
+    optimizer: Arc<dyn DynOptimizer>,
+    clipping: Option<GradientClipping>,
+}
+
+/// The state of a parameter, with the group and path it had when it was stepped.
+#[derive(Clone)]
+struct Held {
+    state: DynState,
+    group: Option<usize>,
+    path: String,
+}
+
+/// Gradients from one device or several.
+pub enum GradAdaptor {
+    /// From one device.
+    Single(GradientsParams),
+    /// From several.
+    Multi(MultiGradientsParams),
+}
+
+impl GradAdaptor {
+    /// The gradient of a parameter, taken out, with the device it is on.
+    pub fn remove<const D: usize>(&mut self, id: ParamId) -> Option<(Tensor<D>, Device)> {
+        match self {
+            Self::Single(gradients) => gradients.remove(id).map(|gradient| {
+                let device = gradient.device();
+                (gradient, device)
+            }),
+            Self::Multi(gradients) => gradients.remove(id),
+        }
+    }
+}
+
+impl From<GradientsParams> for GradAdaptor {
+    fn from(gradients: GradientsParams) -> Self {
+        Self::Single(gradients)
+    }
+}
+
+impl From<MultiGradientsParams> for GradAdaptor {
+    fn from(gradients: MultiGradientsParams) -> Self {
+        Self::Multi(gradients)
+    }
+}
+
+impl<O> From<O> for ModuleOptimizer
+where
+    O: Optimizer,
+{
+    fn from(optimizer: O) -> Self {
+        Self {
+            base: Rule { optimizer: Arc::new(optimizer), clipping: None },
+            groups: Vec::new(),
+            states: BTreeMap::new(),
+            recorded: OptimizerRecord::default(),
+        }
+    }
+}
+
+impl ModuleOptimizer {
+    /// True if gradients outside the groups are clipped.
+    pub fn has_gradient_clipping(&self) -> bool {
+        self.base.clipping.is_some()
+    }
+
+    /// How gradients outside the groups are clipped.
+    pub fn grad_clipping(&self) -> Option<&GradientClipping> {
+        self.base.clipping.as_ref()
+    }
+
+    /// Sets how gradients outside the groups are clipped.
+    #[must_use]
+    pub fn with_grad_clipping(mut self, gradient_clipping: GradientClipping) -> Self {
+        self.base.clipping = Some(gradient_clipping);
+        self
+    }
+
+    /// The same, if there is any clipping.
+    pub(crate) fn with_optional_clipping(mut self, clipping: Option<GradientClipping>) -> Self {
+        self.base.clipping = clipping;
+        self
+    }
+
+    /// Gives a group of parameters another optimizer. Where groups overlap, the one added first counts.
+    #[must_use]
+    pub fn with_group<O>(mut self, group: ParamGroup, optim: O, grad_clipping: Option<GradientClipping>) -> Self
+    where
+        O: DynOptimizer + 'static,
+    {
+        let rule = Rule { optimizer: Arc::new(optim), clipping: grad_clipping };
+        self.groups.push((group, rule));
+        self
+    }
+
+    /// The module after one step; parameters without a gradient stay as they are.
+    ///
+    /// # Panics
+    ///
+    /// When a gradient has not the shape of its parameter, or a recorded state does not fit the optimizer.
+    #[track_caller]
+    pub fn step<M: Module>(&mut self, lr_module: impl Into<ModuleLearningRate>, module: M, grads: GradientsParams) -> M {
+        self.step_all(lr_module.into(), module, grads.into())
+    }
+
+    /// The same with gradients from several devices, which are summed.
+    ///
+    /// # Panics
+    ///
+    /// As [`ModuleOptimizer::step`].
+    #[track_caller]
+    pub fn step_multi<M: Module>(&mut self, lr_module: impl Into<ModuleLearningRate>, module: M, grads: MultiGradientsParams) -> M {
+        self.step_all(lr_module.into(), module, grads.into())
+    }
+
+    #[track_caller]
+    fn step_all<M: Module>(&mut self, rates: ModuleLearningRate, module: M, mut gradients: GradAdaptor) -> M {
+        let factors = self.global_factors(&module, &mut gradients);
+        let mut step = Step { optimizer: self, rates, gradients, factors, path: Vec::new(), devices: Vec::new() };
+        let module = module.map(&mut step);
+        for device in step.devices {
+            // A failure is kept by the tensors it concerns and reported when they are read.
+            let _ = device.flush();
+        }
+        module
+    }
+
+    /// The factors of the rules (base last) that bound the norm of all their gradients together.
+    fn global_factors<M: Module>(&self, module: &M, gradients: &mut GradAdaptor) -> Vec<Option<Tensor<1>>> {
+        let limits: Vec<Option<f32>> = self
+            .groups
+            .iter()
+            .map(|(_, rule)| rule)
+            .chain([&self.base])
+            .map(|rule| match rule.clipping {
+                Some(GradientClipping::GlobalNorm(limit)) => Some(limit),
+                _ => None,
+            })
+            .collect();
+        if limits.iter().all(Option::is_none) {
+            return limits.iter().map(|_| None).collect();
+        }
+        let mut squares =
+            Squares { optimizer: self, gradients, path: Vec::new(), single: GradientsParams::new(), sums: limits.iter().map(|_| None).collect() };
+        module.visit(&mut squares);
+        let (sums, single) = (squares.sums, squares.single);
+        *gradients = single.into();
+        sums.into_iter().zip(limits).map(|(sum, limit)| Some(factor(sum?, limit?))).collect()
+    }
+
+    /// The index of the first group that holds a parameter.
+    fn group_of(&self, id: &ParamId, path: &str) -> Option<usize> {
+        self.groups.iter().position(|(group, _)| group.matches(id, Some(path)))
+    }
+
+    fn rule(&self, group: Option<usize>) -> &Rule {
+        match group {
+            Some(index) => &self.groups[index].1,
+            None => &self.base,
+        }
+    }
+
+    /// The states of all parameters that have been stepped.
+    pub fn to_record(&self) -> OptimizerRecord {
+        let mut record = self.recorded.clone();
+        for (id, held) in &self.states {
+            record.remove(*id);
+            record.add(*id, &held.path, held.state.rank(), |prefix, out| {
+                let optimizer = &self.rule(held.group).optimizer;
+                optimizer.state_flatten(prefix, &held.state, out);
+            });
+        }
+        record
+    }
+
+    /// The optimizer with recorded states, which are used as their parameters are stepped.
+    #[must_use]
+    pub fn load_record(mut self, record: OptimizerRecord) -> Self {
+        self.states.clear();
+        self.recorded = record;
+        self
+    }
+
+    /// The record as the bytes of a burnpack file.
+    ///
+    /// # Errors
+    ///
+    /// When it can't be represented.
+    pub fn into_bytes(&self) -> Result<Bytes, RecordError> {
+        self.to_record().into_bytes()
+    }
+
+    /// The optimizer with states from the bytes of a burnpack file.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are malformed.
+    pub fn from_bytes(self, bytes: Bytes) -> Result<Self, RecordError> {
+        Ok(self.load_record(OptimizerRecord::from_bytes(bytes)?))
+    }
+
+    /// Saves the states to a burnpack file.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be written.
+    #[cfg(feature = "std")]
+    pub fn save<P: AsRef<std::path::Path>>(&self, path: P) -> Result<(), RecordError> {
+        self.to_record().save(path)
+    }
+
+    /// The optimizer with states from a burnpack file.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be read or is malformed.
+    #[cfg(feature = "std")]
+    pub fn load<P: AsRef<std::path::Path>>(self, path: P) -> Result<Self, RecordError> {
+        Ok(self.load_record(OptimizerRecord::load(path)?))
+    }
+}
+
+struct Step<'a> {
+    optimizer: &'a mut ModuleOptimizer,
+    rates: ModuleLearningRate,
+    gradients: GradAdaptor,
+    factors: Vec<Option<Tensor<1>>>,
+    path: Vec<String>,
+    devices: Vec<Device>,
+}
+
+impl Step<'_> {
+    fn update<const D: usize>(&mut self, id: ParamId, tensor: Tensor<D>, gradient: Tensor<D>) -> Tensor<D> {
+        let (shape, found) = (tensor.dims(), gradient.dims());
+        let path = self.path.join(".");
+        assert!(shape == found, "optimizer step: parameter `{path}` has shape {shape:?}, its gradient {found:?}");
+        let device = tensor.device();
+        let tracked = tensor.is_autodiff();
+        let tensor = tensor.without_autodiff();
+        let mut gradient = gradient.without_autodiff().to_device(&tensor.device());
+        let group = self.optimizer.group_of(&id, &path);
+        let state = self.state::<D>(id, group, &path, &tensor.device());
+        let rule = self.optimizer.rule(group);
+        let shared = &self.factors[group.unwrap_or(self.factors.len() - 1)];
+        if let Some(factor) = shared {
+            let factor = factor.clone().to_device(&tensor.device());
+            gradient = gradient * factor.unsqueeze();
+        } else if let Some(clipping) = &rule.clipping {
+            gradient = clipping.clip_gradient(gradient);
+        }
+        let rate = self.rates.lr_from_param(id, Some(&path));
+        let (tensor, state) = rule.optimizer.step_dyn(D, rate, tensor.into_raw(), gradient.into_raw(), state);
+        match state {
+            Some(state) => {
+                let held = Held { state, group, path };
+                self.optimizer.states.insert(id, held);
+            }
+            None => {
+                self.optimizer.states.remove(&id);
+            }
+        }
+        if !self.devices.contains(&device) {
+            self.devices.push(device);
+        }
+        let tensor = Tensor::<D>::from_raw(tensor);
+        if tracked { tensor.autodiff() } else { tensor }
+    }
+
+    /// The state of a parameter, on its device: from the last step, or from a record.
+    fn state<const D: usize>(&mut self, id: ParamId, group: Option<usize>, path: &str, device: &Device) -> Option<DynState> {
+        let optimizer = self.optimizer.rule(group).optimizer.clone();
+        if let Some(held) = self.optimizer.states.remove(&id) {
+            assert!(held.group == group, "optimizer step: parameter `{path}` moved to another group");
+            return Some(optimizer.to_device_dyn(held.state, device));
+        }
+        let (rank, mut source) = self.optimizer.recorded.take(id)?;
+        let prefix = id.decimal();
+        let state = optimizer.state_unflatten(rank, &prefix, &mut source, device);
+        match state {
+            Some(state) if rank == D => Some(state),
+            _ => panic!(
+                "optimizer step: the recorded state of parameter `{path}` (rank {rank}) does not fit this optimizer \
+                 or a parameter of rank {D}"
+            ),
+        }
+    }
+}
+
+impl ModuleMapper for Step<'_> {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let id = param.id;
+        match self.gradients.remove::<D>(id) {
+            Some((gradient, _)) => param.map(|tensor| self.update(id, tensor, gradient)),
+            None => param,
+        }
+    }
+}
+
+/// Sums the squares of all gradients, by rule.
+struct Squares<'a> {
+    optimizer: &'a ModuleOptimizer,
+    gradients: &'a mut GradAdaptor,
+    path: Vec<String>,
+    single: GradientsParams,
+    sums: Vec<Option<Tensor<1>>>,
+}
+
+impl ModuleVisitor for Squares<'_> {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some((gradient, _)) = self.gradients.remove::<D>(param.id) else {
+            return;
+        };
+        let group = self.optimizer.group_of(&param.id, &self.path.join("."));
+        let last = self.sums.len() - 1;
+        let sum = &mut self.sums[group.unwrap_or(last)];
+        let squares = gradient.clone().square().sum();
+        *sum = Some(match sum.take() {
+            Some(sum) => {
+                let device = sum.device();
+                sum + squares.to_device(&device)
+            }
+            None => squares,
+        });
+        self.single.register(param.id, gradient);
+    }
+}

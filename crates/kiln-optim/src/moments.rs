@@ -1,0 +1,79 @@
+//! Running averages of gradients and their squares, as Adam and AdamW keep them.
+
+use kiln_tensor::{Device, Tensor};
+
+use crate::RecordState;
+use crate::number::power;
+
+/// Running averages of the gradient and its square.
+#[derive(RecordState, Clone)]
+pub struct AdaptiveMomentumState<const D: usize> {
+    /// The number of steps.
+    pub time: usize,
+    /// The average of gradients.
+    pub moment_1: Tensor<D>,
+    /// The average of their squares.
+    pub moment_2: Tensor<D>,
+    /// The greatest average of squares so far, for AMSGrad.
+    pub max_moment_2: Option<Tensor<D>>,
+}
+
+impl<const D: usize> AdaptiveMomentumState<D> {
+    /// A state.
+    pub fn new(time: usize, moment_1: Tensor<D>, moment_2: Tensor<D>) -> Self {
+        Self { time, moment_1, moment_2, max_moment_2: None }
+    }
+
+    /// The state on another device.
+    #[must_use]
+    pub fn to_device(mut self, device: &Device) -> Self {
+        self.moment_1 = self.moment_1.to_device(device);
+        self.moment_2 = self.moment_2.to_device(device);
+        self.max_moment_2 = self.max_moment_2.map(|moment| moment.to_device(device));
+        self
+    }
+}
+
+/// The direction of Adam: `m̂ / (√v̂ + ε)`.
+#[derive(Clone, Debug)]
+pub(crate) struct AdaptiveMomentum {
+    pub(crate) beta_1: f64,
+    pub(crate) beta_2: f64,
+    pub(crate) epsilon: f64,
+    pub(crate) amsgrad: bool,
+}
+
+impl AdaptiveMomentum {
+    pub(crate) fn transform<const D: usize>(
+        &self,
+        grad: Tensor<D>,
+        state: Option<AdaptiveMomentumState<D>>,
+    ) -> (Tensor<D>, AdaptiveMomentumState<D>) {
+        let (first, second) = (1.0 - self.beta_1, 1.0 - self.beta_2);
+        let mut state = match state {
+            Some(state) => AdaptiveMomentumState {
+                time: state.time + 1,
+                moment_1: state.moment_1 * self.beta_1 + grad.clone() * first,
+                moment_2: state.moment_2 * self.beta_2 + grad.square() * second,
+                max_moment_2: state.max_moment_2,
+            },
+            None => AdaptiveMomentumState::new(1, grad.clone() * first, grad.square() * second),
+        };
+        let squares = if self.amsgrad {
+            let most = match state.max_moment_2.take() {
+                Some(most) => most.max_pair(state.moment_2.clone()),
+                None => state.moment_2.clone(),
+            };
+            state.max_moment_2 = Some(most.clone());
+            most
+        } else {
+            state.moment_2.clone()
+        };
+        // Both averages start at zero and so are too small by a known factor.
+        let correction_1 = 1.0 - power(self.beta_1, state.time);
+        let correction_2 = 1.0 - power(self.beta_2, state.time);
+        let scale = squares.sqrt() * (1.0 / libm::sqrt(correction_2)) + self.epsilon;
+        let direction = state.moment_1.clone() * (1.0 / correction_1) / scale;
+        (direction, state)
+    }
+}

@@ -1,0 +1,338 @@
+//! Each algorithm against PyTorch's values, or against its paper in plain double precision.
+
+use kiln_module::module::{Module, Param};
+use kiln_optim::decay::WeightDecayConfig;
+use kiln_optim::momentum::MomentumConfig;
+use kiln_optim::{
+    AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, AdjustLrFn, GradientsAccumulator, GradientsParams, LBFGSConfig, LambConfig,
+    LineSearchFn, LionConfig, ModuleOptimizer, MuonConfig, RmsPropConfig, SgdConfig,
+};
+use kiln_tensor::{Device, Tensor, TensorData};
+
+use crate::golden::{self, Case};
+use crate::problem::{Free, MATRIX, VECTOR, close, device, gradients, panic_of, stepped};
+
+/// One parameter.
+#[derive(Module, Debug)]
+struct One {
+    at: Param<Tensor<2>>,
+}
+
+fn number(case: &Case, name: &str, default: f64) -> f64 {
+    if case.has_attr(name) { case.number(name) } else { default }
+}
+
+fn decay_of(case: &Case) -> Option<WeightDecayConfig> {
+    case.has_attr("weight_decay").then(|| WeightDecayConfig::new(case.number("weight_decay") as f32))
+}
+
+fn optimizer_of(case: &Case) -> ModuleOptimizer {
+    let single = |name: &str| case.number(name) as f32;
+    match case.name.as_str() {
+        "adam" => AdamConfig::new()
+            .with_beta_1(single("beta_1"))
+            .with_beta_2(single("beta_2"))
+            .with_epsilon(single("epsilon"))
+            .with_amsgrad(case.has_attr("amsgrad"))
+            .with_weight_decay(decay_of(case))
+            .init(),
+        "adamw" => AdamWConfig::new()
+            .with_beta_1(single("beta_1"))
+            .with_beta_2(single("beta_2"))
+            .with_epsilon(single("epsilon"))
+            .with_amsgrad(case.has_attr("amsgrad"))
+            .with_weight_decay(single("weight_decay"))
+            .init(),
+        "sgd" => {
+            let momentum = MomentumConfig::new()
+                .with_momentum(number(case, "momentum", 0.0))
+                .with_dampening(number(case, "dampening", 0.0))
+                .with_nesterov(case.has_attr("nesterov"));
+            SgdConfig::new().with_momentum(case.has_attr("momentum").then_some(momentum)).with_weight_decay(decay_of(case)).init()
+        }
+        "rmsprop" => RmsPropConfig::new()
+            .with_alpha(single("alpha"))
+            .with_momentum(single("momentum"))
+            .with_epsilon(single("epsilon"))
+            .with_centered(case.flag("centered"))
+            .with_weight_decay(decay_of(case))
+            .init(),
+        "adagrad" => {
+            AdaGradConfig::new().with_lr_decay(case.number("lr_decay")).with_epsilon(single("epsilon")).with_weight_decay(decay_of(case)).init()
+        }
+        name => panic!("no optimizer {name}"),
+    }
+}
+
+#[test]
+fn ten_steps_equal_pytorch() {
+    let cases = golden::read(env!("CARGO_MANIFEST_DIR"), "optimizer.txt");
+    let cases: Vec<&Case> = cases.iter().filter(|case| !case.name.starts_with("clip")).collect();
+    assert!(cases.len() >= 14);
+    for case in cases {
+        let mut optimizer = optimizer_of(case);
+        let start = case.tensor("param");
+        let mut model = One { at: Param::from_tensor(Tensor::from_data(TensorData::new(start.f32(), start.shape.clone()), &device())) };
+        let size = start.values.len();
+        for (step, gradient) in case.tensor("grads").f32().chunks(size).enumerate() {
+            let mut gradients = GradientsParams::new();
+            let gradient = TensorData::new(gradient.to_vec(), start.shape.clone());
+            gradients.register(model.at.id, Tensor::<2>::from_data(gradient, &Device::default()));
+            model = optimizer.step(case.number("lr"), model, gradients);
+            let found = model.at.val().into_data().try_to_vec::<f32>().unwrap();
+            close(&found, &case.tensor("after").values[step * size..(step + 1) * size], 2e-6);
+        }
+    }
+}
+
+/// Runs an algorithm in double precision on the problem of the tests; `update` gets the step, the parameter and its gradient.
+fn reference(steps: usize, mut update: impl FnMut(usize, &mut [f64], &[f64], [usize; 2])) -> Vec<f64> {
+    let model = Free::new(MATRIX, VECTOR);
+    let mut matrix: Vec<f64> = MATRIX.iter().flatten().map(|value| f64::from(*value)).collect();
+    let mut vector: Vec<f64> = VECTOR.iter().map(|value| f64::from(*value)).collect();
+    for step in 0..steps {
+        let all = gradients(step, &model);
+        let values = |data: TensorData| data.iter::<f64>().collect::<Vec<f64>>();
+        update(step + 1, &mut matrix, &values(all.get::<2>(model.matrix.id).unwrap().into_data()), [2, 3]);
+        update(step + 1, &mut vector, &values(all.get::<1>(model.vector.id).unwrap().into_data()), [1, 2]);
+    }
+    matrix.extend(vector);
+    matrix
+}
+
+/// Keeps a value for each element of both parameters, by the size of the parameter.
+#[derive(Default)]
+struct Memory(std::collections::BTreeMap<(usize, &'static str), Vec<f64>>);
+
+impl Memory {
+    fn get(&mut self, size: usize, name: &'static str) -> &mut Vec<f64> {
+        self.0.entry((size, name)).or_insert_with(|| vec![0.0; size])
+    }
+}
+
+fn after_ten(mut optimizer: ModuleOptimizer, lr: f64) -> Vec<f32> {
+    stepped(&mut optimizer, Free::new(MATRIX, VECTOR), 0..10, lr).values()
+}
+
+#[test]
+fn lion_follows_its_paper() {
+    let mut memory = Memory::default();
+    let expected = reference(10, |_, x, g, _| {
+        let m = memory.get(x.len(), "m");
+        for i in 0..x.len() {
+            let step = 0.9 * m[i] + 0.1 * g[i];
+            x[i] -= 0.01 * (if step == 0.0 { 0.0 } else { step.signum() } + 0.1 * x[i]);
+            m[i] = 0.99 * m[i] + 0.01 * g[i];
+        }
+    });
+    close(&after_ten(LionConfig::new().with_weight_decay(0.1).init(), 0.01), &expected, 2e-6);
+}
+
+#[test]
+fn lamb_follows_its_paper() {
+    let mut memory = Memory::default();
+    let expected = reference(10, |t, x, g, _| {
+        let size = x.len();
+        let mut direction = vec![0.0; size];
+        for i in 0..size {
+            let m = memory.get(size, "m");
+            m[i] = 0.9 * m[i] + 0.1 * g[i];
+            let m = m[i] / (1.0 - 0.9f64.powi(t as i32));
+            let v = memory.get(size, "v");
+            v[i] = 0.999 * v[i] + 0.001 * g[i] * g[i];
+            let v = v[i] / (1.0 - 0.999f64.powi(t as i32));
+            direction[i] = m / (v.sqrt() + 1e-6) + 0.05 * x[i];
+        }
+        let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+        let ratio = norm(x) / norm(&direction);
+        for i in 0..size {
+            x[i] -= 0.01 * ratio * direction[i];
+        }
+    });
+    close(&after_ten(LambConfig::new().with_weight_decay(0.05).init(), 0.01), &expected, 5e-6);
+}
+
+#[test]
+fn adan_follows_its_paper() {
+    for no_prox in [false, true] {
+        let mut memory = Memory::default();
+        let expected = reference(10, |t, x, g, _| {
+            let size = x.len();
+            for i in 0..size {
+                let change = if t == 1 { 0.0 } else { g[i] - memory.get(size, "last")[i] };
+                let m = memory.get(size, "m");
+                m[i] = 0.98 * m[i] + 0.02 * g[i];
+                let m = m[i] / (1.0 - 0.98f64.powi(t as i32));
+                let d = memory.get(size, "d");
+                d[i] = 0.92 * d[i] + 0.08 * change;
+                let d = d[i] / (1.0 - 0.92f64.powi(t as i32));
+                let n = memory.get(size, "n");
+                n[i] = 0.99 * n[i] + 0.01 * (g[i] + 0.92 * change).powi(2);
+                let n = n[i] / (1.0 - 0.99f64.powi(t as i32));
+                let step = 0.01 * (m + 0.92 * d) / (n.sqrt() + 1e-8);
+                x[i] = if no_prox { x[i] * (1.0 - 0.01 * 0.1) - step } else { (x[i] - step) / (1.0 + 0.01 * 0.1) };
+                memory.get(size, "last")[i] = g[i];
+            }
+        });
+        let config = AdanConfig::new().with_weight_decay(0.1).with_no_prox(no_prox);
+        close(&after_ten(config.init(), 0.01), &expected, 5e-6);
+    }
+}
+
+#[test]
+fn adafactor_follows_its_paper() {
+    for scale_parameter in [false, true] {
+        let mut memory = Memory::default();
+        let expected = reference(10, |t, x, g, [rows, columns]| {
+            let size = x.len();
+            let keep = 1.0 - (t as f64).powf(-0.8);
+            let square: Vec<f64> = g.iter().map(|g| g * g + 1e-30).collect();
+            let mut step = vec![0.0; size];
+            if rows > 1 {
+                for row in 0..rows {
+                    let mean = square[row * columns..(row + 1) * columns].iter().sum::<f64>() / columns as f64;
+                    let average = &mut memory.get(size, "rows")[row];
+                    *average = keep * *average + (1.0 - keep) * mean;
+                }
+                for column in 0..columns {
+                    let mean = (0..rows).map(|row| square[row * columns + column]).sum::<f64>() / rows as f64;
+                    let average = &mut memory.get(size, "columns")[column];
+                    *average = keep * *average + (1.0 - keep) * mean;
+                }
+                let total = memory.get(size, "rows")[..rows].iter().sum::<f64>() / rows as f64;
+                for i in 0..size {
+                    let (row, column) = (memory.get(size, "rows")[i / columns], memory.get(size, "columns")[i % columns]);
+                    step[i] = g[i] / (row / total * column).sqrt();
+                }
+            } else {
+                for i in 0..size {
+                    let average = &mut memory.get(size, "elements")[i];
+                    *average = keep * *average + (1.0 - keep) * square[i];
+                    step[i] = g[i] / average.sqrt();
+                }
+            }
+            let rms = |values: &[f64]| (values.iter().map(|value| value * value).sum::<f64>() / values.len() as f64).sqrt();
+            let excess = rms(&step).max(1.0);
+            let mut rate = 0.5f64.min(1.0 / (t as f64).sqrt());
+            if scale_parameter {
+                rate *= rms(x).max(1e-3);
+            }
+            for i in 0..size {
+                x[i] -= rate * 0.01 * x[i] + rate * step[i] / excess;
+            }
+        });
+        let config = AdafactorConfig::new().with_weight_decay(0.01).with_scale_parameter(scale_parameter);
+        close(&after_ten(config.init(), 0.5), &expected, 1e-4);
+    }
+}
+
+#[test]
+fn muon_steps_are_nearly_orthogonal() {
+    let model = One { at: Param::from_tensor(Tensor::zeros([3, 5], &device())) };
+    let mut gradients = GradientsParams::new();
+    let gradient: Vec<f32> = (0..15).map(|index| ((index * 7) % 13) as f32 - 6.0).collect();
+    gradients.register(model.at.id, Tensor::<2>::from_data(TensorData::new(gradient, [3, 5]), &Device::default()));
+    let model = MuonConfig::new().with_adjust_lr_fn(AdjustLrFn::Original).init().step(1.0, model, gradients);
+    let step = model.at.val().without_autodiff();
+    let square = step.clone().matmul(step.transpose()).into_data().try_to_vec::<f32>().unwrap();
+    for row in 0..3 {
+        for column in 0..3 {
+            let value = square[row * 3 + column];
+            // Five iterations bring singular values between about 0.7 and 1.2.
+            let bounds = if row == column { 0.4..1.6 } else { -0.4..0.4 };
+            assert!(bounds.contains(&value), "{square:?}");
+        }
+    }
+}
+
+#[test]
+fn muon_steps_matrices_only() {
+    let message = panic_of(|| {
+        let model = Free::new(MATRIX, VECTOR);
+        let gradients = gradients(0, &model);
+        MuonConfig::new().init().step(0.1, model, gradients)
+    });
+    assert!(message.contains("with_group"), "{message}");
+}
+
+#[test]
+fn cautious_decay_spares_what_the_step_moves_away_from_zero() {
+    let step = |cautious: bool| {
+        let model = One { at: Param::from_tensor(Tensor::from_floats([[1.0, -1.0]], &device())) };
+        let mut gradients = GradientsParams::new();
+        gradients.register(model.at.id, Tensor::<2>::from_floats([[1.0, 1.0]], &Device::default()));
+        let config = AdamWConfig::new().with_weight_decay(0.5).with_cautious_weight_decay(cautious).with_epsilon(1e-12);
+        let model = config.init().step(0.1, model, gradients);
+        model.at.val().into_data().try_to_vec::<f32>().unwrap()
+    };
+    close(&step(false), &[1.0 * 0.95 - 0.1, -1.0 * 0.95 - 0.1], 1e-5);
+    close(&step(true), &[1.0 * 0.95 - 0.1, -1.0 - 0.1], 1e-5);
+}
+
+#[test]
+fn the_first_adam_step_has_the_size_of_the_learning_rate() {
+    for mut optimizer in [AdamConfig::new().with_epsilon(1e-12).init(), AdamWConfig::new().with_epsilon(1e-12).with_weight_decay(0.0).init()] {
+        let before = Free::new(MATRIX, VECTOR);
+        let start = before.values();
+        let after = stepped(&mut optimizer, before, 0..1, 0.01).values();
+        for (start, after) in start.iter().zip(after) {
+            assert!(((start - after).abs() - 0.01).abs() < 1e-5);
+        }
+    }
+}
+
+/// The Rosenbrock function, with its minimum at (1, 1).
+fn rosenbrock(model: One) -> (f64, GradientsParams) {
+    let at = model.at.val();
+    let (x, y) = (at.clone().narrow(1, 0, 1), at.narrow(1, 1, 1));
+    let loss = ((y - x.clone().square()).square() * 100.0 + (x - 1.0).square()).sum();
+    let gradients = GradientsParams::from_grads(loss.backward(), &model);
+    (f64::from(loss.into_scalar::<f32>()), gradients)
+}
+
+#[test]
+fn lbfgs_finds_the_bottom_of_a_curved_valley() {
+    let mut model = One { at: Param::from_tensor(Tensor::from_floats([[-1.2, 1.0]], &device())) };
+    let mut optimizer = LBFGSConfig::new().with_line_search_fn(LineSearchFn::StrongWolfe).init();
+    for _ in 0..3 {
+        (model, _) = optimizer.step(1.0, model, rosenbrock);
+    }
+    let found = model.at.val().into_data().try_to_vec::<f32>().unwrap();
+    close(&found, &[1.0, 1.0], 1e-3);
+}
+
+#[test]
+fn lbfgs_without_a_search_solves_a_quadratic() {
+    let model = One { at: Param::from_tensor(Tensor::from_floats([[3.0, -2.0]], &device())) };
+    let mut optimizer = LBFGSConfig::new().with_max_iter(30).init();
+    let (model, first) = optimizer.step(0.5, model, |model: One| {
+        let weights = Tensor::<2>::from_floats([[1.0, 4.0]], &Device::default());
+        let loss = (model.at.val().square() * weights).sum();
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        (f64::from(loss.into_scalar::<f32>()), gradients)
+    });
+    assert!((first - 25.0).abs() < 1e-4);
+    close(&model.at.val().into_data().try_to_vec::<f32>().unwrap(), &[0.0, 0.0], 1e-3);
+}
+
+#[test]
+fn accumulated_gradients_are_sums() {
+    let model = Free::new(MATRIX, VECTOR);
+    let mut accumulator = GradientsAccumulator::new();
+    accumulator.accumulate(&model, gradients(0, &model));
+    accumulator.accumulate(&model, gradients(1, &model));
+    let sum = accumulator.grads();
+    let expected = gradients(0, &model).get::<1>(model.vector.id).unwrap() + gradients(1, &model).get::<1>(model.vector.id).unwrap();
+    sum.get::<1>(model.vector.id).unwrap().into_data().assert_eq(&expected.into_data(), true);
+    assert!(accumulator.grads().is_empty());
+}
+
+#[test]
+fn parameters_without_gradient_stay() {
+    let model = Free::new(MATRIX, VECTOR);
+    let mut gradients = gradients(0, &model);
+    gradients.remove::<2>(model.matrix.id);
+    let model = SgdConfig::new().init().step(0.1, model, gradients);
+    close(&model.values()[..6], &MATRIX.as_flattened().iter().map(|value| f64::from(*value)).collect::<Vec<f64>>(), 0.0);
+    assert!(model.vector.is_require_grad(), "a stepped parameter is trained on");
+}
