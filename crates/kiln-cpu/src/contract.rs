@@ -14,6 +14,7 @@ mod lane_neon;
 #[cfg(target_arch = "x86_64")]
 mod lane_x86;
 pub(crate) mod micro;
+mod narrow;
 pub(crate) mod operand;
 pub(crate) mod pack;
 mod parallel;

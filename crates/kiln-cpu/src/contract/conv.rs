@@ -6,6 +6,7 @@
 use super::engine::{Contraction, contract};
 use super::implicit::{Convolution, Gradient, convolve, gradient};
 use super::micro::Scalar;
+use super::narrow;
 use super::operand::{Grid, Offsets, Operand, Strided};
 use super::parallel::ParallelFor;
 use super::region::Images;
@@ -116,7 +117,8 @@ pub unsafe fn forward<E: Scalar>(conv: &Conv, x: *const E, w: *const E, sink: &S
         &windows
     };
     let grouped = Grouped::new(sink, conv.groups, conv.images, outputs);
-    if by_pointers(conv, outputs, conv.output_size(), k) {
+    let few = k != 0 && outputs <= narrow::ROWS;
+    if few || by_pointers(conv, outputs, conv.output_size(), k) {
         let job = Convolution {
             images: Images { ptr: x, image, channel: size as isize, channels: inputs, count: conv.images, axes: conv.axes() },
             groups: conv.groups,
@@ -126,7 +128,7 @@ pub unsafe fn forward<E: Scalar>(conv: &Conv, x: *const E, w: *const E, sink: &S
             sink: grouped.sink(),
         };
         // SAFETY: as the caller's.
-        return unsafe { convolve(&job, pool) };
+        return unsafe { if few { narrow::convolve(&job, pool) } else { convolve(&job, pool) } };
     }
     let job = Contraction { batch: conv.groups * conv.images, m: outputs, n: conv.output_size(), k, a: &weights, b, sink: grouped.sink() };
     // SAFETY: as the caller's.
@@ -161,7 +163,8 @@ pub unsafe fn weight_gradient<E: Scalar>(conv: &Conv, x: *const E, dy: *const E,
     };
     let grouped = Grouped::new(sink, conv.groups, 1, outputs);
     let long = conv.images * positions >= 128 && positions > 0;
-    if long && by_pointers(conv, outputs, usize::MAX / conv.images, inputs * taps) {
+    let few = outputs <= narrow::ROWS && positions * inputs * taps != 0;
+    if few || long && by_pointers(conv, outputs, usize::MAX / conv.images, inputs * taps) {
         let job = Gradient {
             images: Images { ptr: x, image, channel: size as isize, channels: inputs, count: conv.images, axes: conv.axes() },
             groups: conv.groups,
@@ -171,7 +174,7 @@ pub unsafe fn weight_gradient<E: Scalar>(conv: &Conv, x: *const E, dy: *const E,
             sink: grouped.sink(),
         };
         // SAFETY: as the caller's.
-        return unsafe { gradient(&job, pool) };
+        return unsafe { if few { narrow::gradient(&job, pool) } else { gradient(&job, pool) } };
     }
     let job = Contraction { batch: conv.groups, m: outputs, n: inputs * taps, k: conv.images * positions, a: &a, b, sink: grouped.sink() };
     // SAFETY: as the caller's.
@@ -336,7 +339,8 @@ unsafe fn run_phase<E: Scalar>(conv: &Conv, phases: &[Phase; 3], dy: *const E, w
         &windows
     };
     let count = phases.iter().map(|phase| phase.positions).product();
-    if by_pointers(conv, inputs, 16 * count, outputs * met) {
+    let few = outputs * met != 0 && inputs <= narrow::ROWS;
+    if few || by_pointers(conv, inputs, 16 * count, outputs * met) {
         let job = Convolution {
             images: Images {
                 ptr: dy,
@@ -353,7 +357,7 @@ unsafe fn run_phase<E: Scalar>(conv: &Conv, phases: &[Phase; 3], dy: *const E, w
             sink,
         };
         // SAFETY: as the caller's.
-        return unsafe { convolve(&job, pool) };
+        return unsafe { if few { narrow::convolve(&job, pool) } else { convolve(&job, pool) } };
     }
     let job = Contraction { batch: conv.groups * conv.images, m: inputs, n: count, k: outputs * met, a: &weights, b, sink };
     // SAFETY: as the caller's.

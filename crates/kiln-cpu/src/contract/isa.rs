@@ -2,7 +2,7 @@
 
 use super::lane::Plain;
 use super::micro::{self, Indirect, Kernels, Scalar, Tile};
-use super::{pack, region, skinny, window};
+use super::{narrow, pack, region, skinny, window};
 
 /// Emits a module with the kernels of one register type, compiled for `features`.
 macro_rules! isa {
@@ -46,6 +46,16 @@ macro_rules! isa {
                 unsafe { region::pad::<$v>(job) }
             }
             $(#[$feature])?
+            unsafe fn lines(job: &narrow::Lines<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { narrow::lines::<$v>(job) }
+            }
+            $(#[$feature])?
+            unsafe fn products(job: &narrow::Lines<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { narrow::products::<$v>(job) }
+            }
+            $(#[$feature])?
             unsafe fn axpy(job: &skinny::Job<$e>) {
                 // SAFETY: as the caller's.
                 unsafe { skinny::axpy::<$v>(job) }
@@ -80,6 +90,8 @@ macro_rules! isa {
                 window_outer,
                 window_inner,
                 pad,
+                lines,
+                products,
                 axpy,
                 dot,
             };

@@ -183,6 +183,10 @@ pub(crate) struct Kernels<E: Element> {
     pub window_inner: unsafe fn(&super::window::Job<'_, E>, isize),
     /// Copies a box of an image with its padding.
     pub pad: unsafe fn(&super::region::Pad<E>),
+    /// Convolves with few result channels.
+    pub lines: unsafe fn(&super::narrow::Lines<E>),
+    /// Sums the products of a weight gradient with few output channels.
+    pub products: unsafe fn(&super::narrow::Lines<E>),
     /// `y[j] += sum_p x[p] w[p][j]` over adjacent `j`.
     pub axpy: unsafe fn(&super::skinny::Job<E>),
     /// `y[j] = sum_p x[p] w[j][p]` over adjacent `p`.

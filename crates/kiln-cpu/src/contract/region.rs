@@ -48,12 +48,23 @@ pub(crate) struct Layout<E> {
 impl<E: Scalar> Layout<E> {
     /// Blocks of about `limit` positions.
     pub fn new(images: Images<E>, limit: usize) -> Self {
+        Self::cut(images, limit, false)
+    }
+
+    /// Blocks of about `limit` positions, each in one image.
+    pub fn single(images: Images<E>, limit: usize) -> Self {
+        Self::cut(images, limit, true)
+    }
+
+    fn cut(images: Images<E>, limit: usize, single: bool) -> Self {
         let axes = &images.axes;
         let row = axes[2].positions.max(1);
         let plane = row * axes[1].positions.max(1);
         let whole = plane * axes[0].positions.max(1);
         let even = |count: usize, most: usize| count.div_ceil(count.div_ceil(most.max(1)).max(1)).max(1);
-        let most = if whole <= limit {
+        let most = if single && whole <= limit {
+            [1, axes[0].positions, axes[1].positions]
+        } else if whole <= limit {
             [even(images.count, limit / whole), axes[0].positions, axes[1].positions]
         } else if plane <= limit {
             [1, even(axes[0].positions, limit / plane), axes[1].positions]
@@ -77,6 +88,11 @@ impl<E: Scalar> Layout<E> {
         let channel = extents[0] as isize * strides[0];
         let image = channel * images.channels as isize;
         Layout { images, most, extents: Some(extents), strides, channel, image }
+    }
+
+    /// Distances that one position moves in the image, on each axis.
+    pub fn steps(&self) -> [isize; 3] {
+        core::array::from_fn(|a| self.images.axes[a].step * self.strides[a])
     }
 
     /// Number of blocks.
@@ -133,14 +149,14 @@ impl<E: Scalar> Layout<E> {
     /// Calls `f(position, offset)` for all positions of a block, counted from its first.
     pub fn each_position(&self, block: &Positions, mut f: impl FnMut(usize, isize)) {
         let axes = &self.images.axes;
-        let step = |a: usize| axes[a].step * self.strides[a];
+        let step = self.steps();
         let mut position = 0;
         for image in 0..block.images.len() {
             for plane in 0..block.planes.len() {
                 for row in 0..block.rows.len() {
-                    let at = image as isize * self.image + plane as isize * step(0) + row as isize * step(1);
+                    let at = image as isize * self.image + plane as isize * step[0] + row as isize * step[1];
                     for col in 0..axes[2].positions {
-                        f(position, at + col as isize * step(2));
+                        f(position, at + col as isize * step[2]);
                         position += 1;
                     }
                 }
