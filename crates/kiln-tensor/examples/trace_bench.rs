@@ -9,7 +9,7 @@ use std::time::Instant;
 use kiln_ir::runtime::Storage;
 use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, Program, Runtime, RuntimeError};
 use kiln_tensor::Device;
-use kiln_tensor::raw::RawTensor;
+use kiln_tensor::raw::{AttentionOptions, RawTensor};
 
 /// A device that hands out empty memory and runs nothing.
 struct Idle(Limits, Arc<Nothing>);
@@ -166,5 +166,77 @@ fn main() {
         device.flush().unwrap();
         black_box(&out);
     });
+    transformer(&device);
+    let cpu = Device::with_runtime("cpu", kiln_cpu::CpuRuntime::global());
+    let (x, y) = (input(&cpu), input(&cpu));
+    let mut out = [0u8; 64];
+    for chain in [1usize, 10, 100, 1000] {
+        measure(&format!("on the CPU: {chain} chained additions of 16 elements, read; per addition"), chain, || {
+            let mut z = x.clone();
+            for _ in 0..chain {
+                z = z.add(&y);
+            }
+            z.read_into(&mut out).unwrap();
+        });
+    }
     println!("{:?}", device.trace_stats());
+}
+
+/// A transformer block of 6 heads over `[8, 256, 384]`: how many ops it records, and what recording them and replaying the flush costs.
+fn transformer(device: &Device) {
+    let tracking = device.clone().autodiff();
+    let sizes: [&[usize]; 12] =
+        [&[384], &[384], &[384, 1152], &[1152], &[384, 384], &[384], &[384], &[384], &[384, 1536], &[1536], &[1536, 384], &[384]];
+    let weights: Vec<RawTensor> = sizes.iter().map(|d| RawTensor::zeros(device, d, DType::F32)).collect();
+    let moments: Vec<RawTensor> = sizes.iter().map(|d| RawTensor::zeros(device, d, DType::F32)).collect();
+    let x = RawTensor::zeros(device, &[8, 256, 384], DType::F32);
+    device.flush().unwrap();
+    let step = |counts: &mut [usize; 3], reading: bool| {
+        let mut last = device.pending_ops();
+        let mut note = |k: usize| {
+            if reading {
+                counts[k] = device.pending_ops() - last;
+                last += counts[k];
+            }
+        };
+        let w: Vec<RawTensor> = weights.iter().map(|w| w.clone().autodiff().require_grad()).collect();
+        let x = x.clone().autodiff();
+        let h = x.layer_norm(&w[0], Some(&w[1]), 1e-5).linear(&w[2], Some(&w[3]));
+        let head = |k: usize| h.narrow(2, k * 384, 384).reshape(&[8, 256, 6, 64]).permute(&[0, 2, 1, 3]);
+        let options = AttentionOptions { causal: true, ..AttentionOptions::default() };
+        let a = head(0).attention(&head(1), &head(2), None, None, options);
+        let x = x.add(&a.permute(&[0, 2, 1, 3]).reshape(&[8, 256, 384]).linear(&w[4], Some(&w[5])));
+        let f = x.layer_norm(&w[6], Some(&w[7]), 1e-5).linear(&w[8], Some(&w[9])).gelu().linear(&w[10], Some(&w[11]));
+        let loss = x.add(&f).square().mean_all();
+        drop((x, a, f));
+        note(0);
+        let mut grads = loss.backward();
+        note(1);
+        let updated: Vec<[RawTensor; 3]> = (w.iter().zip(&moments))
+            .map(|(w, m)| {
+                let g = grads.remove(w).expect("a gradient");
+                let first = m.mul_scalar(0.9).add(&g.mul_scalar(0.1));
+                let second = m.mul_scalar(0.999).add(&g.square().mul_scalar(0.001));
+                let step = first.div_scalar(0.1).div(&second.div_scalar(0.001).sqrt().add_scalar(1e-8));
+                [w.clone().without_autodiff().sub(&step.mul_scalar(1e-3)), first, second]
+            })
+            .collect();
+        note(2);
+        (loss, updated, tracking.clone())
+    };
+    let mut counts = [0; 3];
+    let kept = step(&mut counts, true);
+    let total: usize = counts.iter().sum();
+    println!("transformer block: {} ops forward, {} backward, {} for 12 parameters of Adam", counts[0], counts[1], counts[2]);
+    let start = Instant::now();
+    device.flush().unwrap();
+    println!("its first flush, compiling: {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
+    drop(kept);
+    measure("record the step, per op", total, || drop(black_box(step(&mut counts, false))));
+    device.flush().unwrap();
+    measure("record the step and replay it, per op", total, || {
+        let kept = step(&mut counts, false);
+        device.flush().unwrap();
+        black_box(kept);
+    });
 }

@@ -1,7 +1,7 @@
 //! The untyped tensor that everything above is a shell of: shapes and dtypes are values, every op is one method.
 //!
 //! [`RawTensor`] is a handle; methods record ops and return at once. Each primitive of the language has one method here, and ops that are composed of others are methods
-//! like them. All methods panic at the caller's line when shapes, dtypes or devices don't fit. Start reading at [`apply`](RawTensor::to_bytes) below.
+//! like them. All methods panic at the caller's line when shapes, dtypes or devices don't fit. Start reading at `apply` below, which every op goes through.
 mod activation;
 mod attention;
 mod contract;
