@@ -54,6 +54,8 @@ pub use device::{
     Device, DeviceConfig, DeviceError, DeviceFilter, DeviceIndex, DeviceKind, DeviceSettings, DeviceType, Devices, GradientCheckpointingStrategy,
     MemoryPoolUsage, TraceStats,
 };
+#[cfg(feature = "std")]
+pub use device::{ProfileDuration, ProfileOptions, ProfileTicks, TimingMethod};
 pub use distribution::{Distribution, DistributionSampler};
 pub use dtype::{BoolDType, BoolStore, DType, FloatDType, FloatInfo, IntDType};
 pub use element::{

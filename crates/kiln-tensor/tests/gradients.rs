@@ -354,6 +354,7 @@ fn pools() {
 fn reads_and_writes_by_index() {
     let index = |x: &RawTensor, dims: &[usize], values: &[i64]| RawTensor::from_slice(&x.device().without_autodiff(), dims, DType::I64, values);
     check("gather", &[Operand(&[3, 2], (-1.0, 1.0))], |x| x[0].gather(0, &index(&x[0], &[4, 2], &[0, 2, 1, 1, 0, 0, 2, 1])).square());
+    check("gather one a row", &[Operand(&[3, 4], (-1.0, 1.0))], |x| x[0].gather(1, &index(&x[0], &[3, 1], &[3, 0, 2]).cast(DType::I32)).square());
     check("select", &[Operand(&[3, 2], (-1.0, 1.0))], |x| x[0].select(0, &index(&x[0], &[4], &[2, 0, 2, 1])).square());
     check("embedding", &[Operand(&[3, 2], (-1.0, 1.0))], |x| x[0].embedding(&index(&x[0], &[2, 2], &[2, 0, 2, 1])).square());
     check("gather_nd", &[Operand(&[3, 2, 2], (-1.0, 1.0))], |x| x[0].gather_nd(&index(&x[0], &[2, 2], &[2, 0, 1, 1])).square());

@@ -1,5 +1,7 @@
 //! `Device`: where tensors live and are computed, and whether gradients are recorded.
 mod memory;
+#[cfg(feature = "std")]
+mod profile;
 mod registry;
 mod settings;
 mod state;
@@ -12,12 +14,14 @@ use core::fmt;
 use kiln_ir::{DeviceInfo, Runtime, RuntimeError};
 
 pub use memory::MemoryPoolUsage;
+#[cfg(feature = "std")]
+pub use profile::{ProfileDuration, ProfileOptions, ProfileTicks, TimingMethod};
 pub use registry::{DeviceFilter, DeviceIndex, DeviceKind, DeviceType, Devices};
 pub use settings::{DeviceConfig, DeviceError, DeviceSettings};
 pub(crate) use state::DeviceState;
 pub use state::TraceStats;
 
-use crate::{DType, ExecutionError, trace};
+use crate::{DType, ExecutionError, TensorData, trace};
 
 /// How much of a forward pass is kept for the backward pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,17 +209,17 @@ impl Device {
         Some(self.state.runtime.memory().into())
     }
 
-    /// Runs `func` and measures from before it to the end of what it started on this device.
-    ///
-    /// # Errors
-    /// As for [`Device::sync`].
-    #[cfg(feature = "std")]
-    pub fn time<O>(&self, func: impl FnOnce() -> O) -> Result<(O, core::time::Duration), ExecutionError> {
-        self.sync()?;
-        let start = std::time::Instant::now();
-        let output = func();
-        self.sync()?;
-        Ok((output, start.elapsed()))
+    /// Runs `func`, whose tensors are expected to live long. The allocator of this device keeps long-lived memory apart by itself, so this only calls it.
+    pub fn memory_persistent_allocations<Output: Send, Input: Send, Func: Fn(Input) -> Output + Send>(&self, input: Input, func: Func) -> Output {
+        func(input)
+    }
+
+    /// Prepares host data for a fast copy to the device. The built-in devices copy from any host memory, so nothing is done.
+    pub fn staging<'a, Iter>(&self, data: Iter)
+    where
+        Iter: Iterator<Item = &'a mut TensorData>,
+    {
+        drop(data);
     }
 }
 

@@ -21,14 +21,28 @@ pub(crate) use recording::{Operand, Recording, ScalarWord};
 pub(crate) use slot::Slot;
 
 use crate::device::DeviceState;
-use crate::lock::{Guard, Mutex};
+use crate::lock::Mutex;
 use crate::raw::RawTensor;
+
+/// What a thread does while another one appends to the trace that it wants.
+struct Relax;
+
+impl spin::RelaxStrategy for Relax {
+    #[inline]
+    fn relax() {
+        #[cfg(feature = "std")]
+        std::thread::yield_now();
+        #[cfg(not(feature = "std"))]
+        core::hint::spin_loop();
+    }
+}
 
 /// The trace of one device and one thread. Cells live as long as the process and are handed on when their thread ends.
 pub(crate) struct TraceCell {
     /// The device.
     pub device: &'static DeviceState,
-    trace: Mutex<Recording>,
+    /// A spin lock: it is held for an append, and nearly always by the cell's own thread.
+    trace: spin::mutex::SpinMutex<Recording, Relax>,
     /// Held during a run; keeps the emptied recording for its capacity.
     running: Mutex<Option<Recording>>,
 }
@@ -36,7 +50,7 @@ pub(crate) struct TraceCell {
 impl TraceCell {
     /// A cell of a device.
     pub fn new(device: &'static DeviceState) -> Self {
-        TraceCell { device, trace: Mutex::new(Recording::new()), running: Mutex::new(None) }
+        TraceCell { device, trace: spin::mutex::SpinMutex::new(Recording::new()), running: Mutex::new(None) }
     }
 
     /// Appends a node and returns the slot of its result. `stated` tells that the operands don't determine `dims` and `dtype`, so that these enter the key.
@@ -85,7 +99,7 @@ impl TraceCell {
     /// Locks the recording when every operand is pending in it or ready. Operands that wait for another thread's trace, or for a run of this one, are awaited without
     /// the lock.
     #[inline]
-    fn resolve(&self, operands: &[Operand<'_>]) -> Result<Guard<'_, Recording>, RuntimeError> {
+    fn resolve(&self, operands: &[Operand<'_>]) -> Result<spin::mutex::SpinMutexGuard<'_, Recording>, RuntimeError> {
         let mut trace = self.trace.lock();
         'all: loop {
             for o in operands {

@@ -9,9 +9,14 @@ use kiln_ir::ScatterOp;
 use super::Backward;
 use crate::raw::RawTensor;
 
-/// Every read adds its gradient where it read.
+/// Every read adds its gradient where it read. With one read a row, as in a cross entropy, that is a comparison, which the compiler can fuse.
 pub(super) fn gather(axis: usize, b: &Backward<'_>) -> RawTensor {
-    b.zeros(0).scatter(axis, &b.value(1), b.dy, ScatterOp::Add)
+    let index = b.value(1);
+    if index.dims()[axis] == 1 {
+        let place = RawTensor::iota(&index.device().without_autodiff(), b.dims(0), index.dtype(), axis);
+        return place.eq(&index).choose_or_zero(b.dy);
+    }
+    b.zeros(0).scatter(axis, &index, b.dy, ScatterOp::Add)
 }
 
 /// A sort is a permutation: the gradient goes back along it.
