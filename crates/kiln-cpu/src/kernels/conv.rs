@@ -189,7 +189,7 @@ impl<E> Target<E> {
 
 impl Conv {
     /// An operand as elements that are summed: itself, or a widened copy held by the storage.
-    unsafe fn operand<E: Scalar>(&self, frame: &Frame<'_>, buf: BufId, len: usize, pool: &dyn ParallelFor) -> Option<(*const E, Option<Storage>)> {
+    fn operand<E: Scalar>(&self, frame: &Frame<'_>, buf: BufId, len: usize, pool: &dyn ParallelFor) -> Option<(*const E, Option<Storage>)> {
         let dtype = self.kernel.dtype;
         if dtype.size() == core::mem::size_of::<E>() {
             return Some((frame.ptr::<E>(buf), None));
@@ -202,16 +202,14 @@ impl Conv {
             }
         };
         let tasks = (len >> 14).clamp(1, 4 * pool.threads());
-        // SAFETY: operands have their length; tasks write disjoint parts of the copy.
-        unsafe {
-            with_element!(dtype, T => {
-                let (from, to) = (Target(frame.ptr::<T>(buf)), Target(storage.as_ptr().cast::<<T as Element>::Wide>()));
-                pool.run(tasks, &|task| {
-                    let part = span(len, 16, tasks, task);
-                    vectorize(Widening::<T> { from: from.at(part.start), to: to.at(part.start), n: part.len() });
-                });
+        // Operands have their length; tasks write disjoint parts of the copy.
+        with_element!(dtype, T => {
+            let (from, to) = (Target(frame.ptr::<T>(buf)), Target(storage.as_ptr().cast::<<T as Element>::Wide>()));
+            pool.run(tasks, &|task| {
+                let part = span(len, 16, tasks, task);
+                vectorize(Widening::<T> { from: from.at(part.start), to: to.at(part.start), n: part.len() });
             });
-        }
+        });
         Some((storage.as_ptr().cast(), Some(storage)))
     }
 

@@ -2,6 +2,8 @@
 //!
 //! Every pool goes row by row of the result: for each element of the window, one loop over a row of outputs, so that any window, stride, dilation and padding
 //! is vector code. Windows are clipped once per axis when the kernel is prepared.
+mod forward;
+
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
@@ -11,6 +13,7 @@ use kiln_ir::dims::{numel, row_major};
 use kiln_ir::kernel::{PoolKernel, PoolKind};
 use kiln_ir::op::PoolAttrs;
 
+use self::forward::Forward;
 use super::element::{Element, Wide, with_element};
 use super::vector::{Body, vectorize};
 use super::{Frame, Prepared};
@@ -51,7 +54,7 @@ impl Axis {
                 if attrs.count_include_pad { padded } else { ranges[w].1 - ranges[w].0 }
             })
             .collect();
-        let windows = (0..kernel).map(|k| span(out, &|w| inside(w, k))).collect();
+        let windows: Box<[(u32, u32)]> = (0..kernel).map(|k| span(out, &|w| inside(w, k))).collect();
         Axis { size, out, kernel, stride, dilation, lo, inside: ranges, counts, windows }
     }
 
@@ -130,8 +133,8 @@ impl Pools {
         let row: *mut T::Wide = held.ptr();
         // SAFETY: the scratch has room for a row of values, a row of indices and, for half types, a plane of sums.
         unsafe {
-            let places = held.ptr::<u8>().add((width * core::mem::size_of::<T::Wide>()).next_multiple_of(8)).cast::<i64>();
-            let sums = places.add(width).cast::<T::Wide>();
+            let places = held.ptr::<u8>().add((width * core::mem::size_of::<T::Wide>()).next_multiple_of(8)).cast::<i32>();
+            let sums = places.add(width.next_multiple_of(2)).cast::<T::Wide>();
             for plane in pieces {
                 let input = frame.ptr::<T>(k.input);
                 let output = frame.ptr::<T>(k.output);
@@ -157,94 +160,6 @@ impl Pools {
                         }
                     }
                     PoolKind::Fold => {}
-                }
-            }
-        }
-    }
-}
-
-/// Forward pools of one plane.
-struct Forward<'a, T: Element> {
-    pool: &'a Pools,
-    x: *const T,
-    y: *mut T,
-    indices: Option<*mut i64>,
-    row: *mut T::Wide,
-    places: *mut i64,
-}
-
-impl<T: Element> Body for Forward<'_, T> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<A: Arith>(self) {
-        let [depth, height, width] = &self.pool.axes;
-        let wanted = self.indices.is_some();
-        let mean = self.pool.kernel.kind == PoolKind::Avg;
-        // SAFETY: rows and planes have the sizes of the kernel, and `windows` keeps places inside.
-        unsafe {
-            let row = core::slice::from_raw_parts_mut(self.row, width.out);
-            let places = core::slice::from_raw_parts_mut(self.places, width.out);
-            for d in 0..depth.out {
-                for h in 0..height.out {
-                    row.fill(if mean { T::Wide::ZERO } else { T::Wide::LOWEST });
-                    places.fill(-1);
-                    let (d0, d1) = depth.inside[d];
-                    let (h0, h1) = height.inside[h];
-                    for kd in d0..d1 {
-                        for kh in h0..h1 {
-                            let line = (depth.place(d, kd as usize) * height.size + height.place(h, kh as usize)) * width.size;
-                            for (kw, &(w0, w1)) in width.windows.iter().enumerate() {
-                                if w0 == w1 {
-                                    continue;
-                                }
-                                let (w0, w1) = (w0 as usize, w1 as usize);
-                                let first = line + width.place(w0, kw);
-                                let (row, places) = (&mut row[w0..w1], &mut places[w0..w1]);
-                                let x = self.x.add(first);
-                                macro_rules! walk {
-                                    ($step:expr) => {
-                                        if mean {
-                                            for (i, r) in row.iter_mut().enumerate() {
-                                                *r = r.add((*x.add(i * $step)).widen());
-                                            }
-                                        } else if wanted {
-                                            for (i, (r, p)) in row.iter_mut().zip(places.iter_mut()).enumerate() {
-                                                let v = (*x.add(i * $step)).widen();
-                                                let take = v.beats(*r) | (*p < 0);
-                                                *r = if take { v } else { *r };
-                                                *p = if take { (first + i * $step) as i64 } else { *p };
-                                            }
-                                        } else {
-                                            for (i, r) in row.iter_mut().enumerate() {
-                                                *r = r.larger((*x.add(i * $step)).widen());
-                                            }
-                                        }
-                                    };
-                                }
-                                match width.stride {
-                                    1 => walk!(1),
-                                    2 => walk!(2),
-                                    s => walk!(s),
-                                }
-                            }
-                        }
-                    }
-                    let out = (d * height.out + h) * width.out;
-                    let y = core::slice::from_raw_parts_mut(self.y.add(out), width.out);
-                    if mean {
-                        let count = depth.counts[d] as usize * height.counts[h] as usize;
-                        for (w, (y, r)) in y.iter_mut().zip(row.iter()).enumerate() {
-                            *y = T::narrow(r.over(count * width.counts[w] as usize));
-                        }
-                        continue;
-                    }
-                    for (y, r) in y.iter_mut().zip(row.iter()) {
-                        *y = T::narrow(*r);
-                    }
-                    if let Some(indices) = self.indices {
-                        indices.add(out).copy_from_nonoverlapping(places.as_ptr(), width.out);
-                    }
                 }
             }
         }
