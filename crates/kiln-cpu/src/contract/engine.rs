@@ -1,5 +1,6 @@
 //! The driver: cuts a contraction into units, packs operands, and walks the register tiles.
 
+use super::implicit::{Part, turn};
 use super::micro::{Kernels, Scalar, Tile};
 use super::operand::{Block, Operand, View};
 use super::parallel::ParallelFor;
@@ -67,11 +68,35 @@ impl<E: Scalar> Epilogue<E> for Turned<'_, E> {
     }
 }
 
+/// True if the right operand is large and lies by columns while the left one is small: as the left one of the transposed
+/// product it is read where it lies, and only the small one is packed.
+fn reads_better_turned<E: Scalar>(job: &Contraction<'_, E>) -> bool {
+    let by_steps = |operand: &dyn Operand<E>| operand.period() >= job.k && operand.view(0, 0).is_some_and(|view| view.inner == 1 && view.outer != 1);
+    job.m <= 256 && job.n >= 2 * job.m && job.k >= 64 && by_steps(job.b) && by_steps(job.a)
+}
+
+/// Hands a transposed part to a sink.
+struct Across<'a, 'b, E>(&'a Sink<'b, E>);
+
+impl<E: Scalar> Epilogue<E> for Across<'_, '_, E> {
+    unsafe fn finish(&self, part: &Finished<E>) {
+        let turned = Scratch::take(part.rows * part.cols * size_of::<E>());
+        let across = Part { batch: part.batch, row: part.col, rows: part.cols, col: part.row, cols: part.rows };
+        // SAFETY: as the caller's; the scratch holds the part.
+        unsafe { turn(self.0, E::kernels(), part.data, part.row_stride, across, turned.ptr()) }
+    }
+}
+
 unsafe fn oriented<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn ParallelFor) {
     // SAFETY: as the caller's.
     unsafe {
         if skinny::run(job, pool) {
             return;
+        }
+        if reads_better_turned(job) {
+            let sink = Across(&job.sink);
+            let turned = Contraction { m: job.n, n: job.m, a: job.b, b: job.a, sink: Sink::Epilogue(&sink), ..*job };
+            return oriented(&turned, pool);
         }
         let kernels = E::kernels();
         let direct = match &job.sink {

@@ -36,7 +36,7 @@ pub(crate) struct Convolution<'a, E> {
 /// As for `contract`.
 pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn ParallelFor) {
     let kernels = E::kernels();
-    let (nr, count) = (kernels.nr(), job.images.count);
+    let (nr, count) = (width(kernels, job.rows), job.images.count);
     let taps: usize = job.images.axes.iter().map(|axis| axis.taps).product();
     let k = job.images.channels * taps;
     let panels = job.rows.div_ceil(nr);
@@ -85,6 +85,11 @@ pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn Pa
     });
 }
 
+/// Columns of a panel: no more than `rows` channels fill.
+fn width<E: Scalar>(kernels: &Kernels<E>, rows: usize) -> usize {
+    kernels.nr().min(rows.next_multiple_of(kernels.lanes))
+}
+
 /// A pointer to scratch that tasks share.
 struct Shared<E>(*mut E);
 
@@ -112,7 +117,7 @@ impl<E: Scalar> Unit<'_, E> {
     /// Computes the panels `panels`; `weights` is the group's first one.
     unsafe fn run(&self, panels: core::ops::Range<usize>, weights: *const E) {
         let (job, kernels, layout) = (self.job, self.kernels, self.layout);
-        let (mr, nr, k) = (kernels.mr, kernels.nr(), self.k);
+        let (mr, nr, k) = (kernels.mr, width(kernels, job.rows), self.k);
         let most = layout.most();
         let align = |bytes: usize| bytes.next_multiple_of(64);
         let pointers = align(most * size_of::<*const E>());
@@ -179,7 +184,7 @@ impl<E: Scalar> Unit<'_, E> {
 
     /// Hands the sums of one panel at some positions to the sink, image by image, with channels as rows.
     unsafe fn emit(&self, row: usize, rows: usize, range: core::ops::Range<usize>, c: *const E, turned: *mut E) {
-        let (job, nr) = (self.job, self.kernels.nr());
+        let (job, nr) = (self.job, width(self.kernels, self.job.rows));
         let axes = &job.images.axes;
         let size = self.block.planes.len() * self.block.rows.len() * axes[2].positions;
         let first = (self.block.planes.start * axes[1].positions + self.block.rows.start) * axes[2].positions;
@@ -256,7 +261,7 @@ const SPLITS: usize = 16;
 /// As for `contract`.
 pub(crate) unsafe fn gradient<E: Scalar>(job: &Gradient<'_, E>, pool: &dyn ParallelFor) {
     let kernels = E::kernels();
-    let nr = kernels.nr();
+    let nr = width(kernels, job.rows);
     let taps: usize = job.images.axes.iter().map(|axis| axis.taps).product();
     let cols = job.images.channels * taps;
     let layout = Layout::new(job.images, 2 * POSITIONS);
@@ -311,7 +316,7 @@ unsafe fn accumulate<E: Scalar>(
     part: core::ops::Range<usize>,
     to: *mut E,
 ) {
-    let (mr, nr) = (kernels.mr, kernels.nr());
+    let (mr, nr) = (kernels.mr, width(kernels, job.rows));
     let axes = &job.images.axes;
     let taps: usize = axes.iter().map(|axis| axis.taps).product();
     let positions: usize = axes.iter().map(|axis| axis.positions).product();

@@ -185,15 +185,18 @@ unsafe fn dots<V: Lane, const R: usize, const C: usize, const U: usize>(job: &Jo
     }
 }
 
-/// Most rows that are taken for skinny.
-const ROWS: usize = 8;
+/// Most rows that are taken for skinny: if the right operand lies by rows, by rows far apart, and by columns. Tiles read rows
+/// where they lie at full speed unless each is on a page of its own.
+const ROWS: [usize; 3] = [1, 24, 16];
+/// Bytes between rows that are far apart.
+const FAR: usize = 8 << 10;
 
 /// Runs a contraction whose left operand has few rows, if both operands lie in memory in a fitting way.
 ///
 /// # Safety
 /// As for `contract`.
 pub(crate) unsafe fn run<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn ParallelFor) -> bool {
-    if job.m > ROWS {
+    if job.m > ROWS[1] {
         return false;
     }
     let (Some(a), Some(b)) = (job.a.view(0, 0), job.b.view(0, 0)) else {
@@ -206,10 +209,15 @@ pub(crate) unsafe fn run<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn Paralle
     if !by_rows && b.inner != 1 {
         return false;
     }
+    let bytes = job.n * job.k * size_of::<E>();
+    let far = b.inner.unsigned_abs() * size_of::<E>() >= FAR;
+    let most = if !by_rows { ROWS[2] } else { ROWS[far as usize] };
+    if job.m > most {
+        return false;
+    }
     let kernels = E::kernels();
     // The rows of `x` are copied where the dot kernel could not read them.
     let copied = !by_rows && a.inner != 1;
-    let bytes = job.n * job.k * size_of::<E>();
     let share = job.n.div_ceil(2 * pool.threads()).next_multiple_of(64).max(64);
     let chunk = if pool.threads() == 1 || bytes * job.batch < 128 << 10 { job.n } else { share };
     let chunk = chunk.min(4096);

@@ -222,9 +222,12 @@ fn random_integer_products_match_plain_loops() {
 #[test]
 fn long_sums_and_wide_results_match_plain_loops() {
     let mut rng = Rng::new(5);
-    for (m, n, k) in [(64, 100, 5000), (9, 33, 20_000), (300, 700, 600), (15, 1500, 1030), (1, 3000, 300), (3000, 1, 300)] {
-        let case = Case { batch: 1, m, n, k, a: Layout::Rows, b: Layout::Rows, a_moves: true, b_moves: true };
-        check::<f32>(&case, &mut rng, &Threads(2));
+    let sizes = [(64, 100, 5000), (9, 33, 20_000), (300, 700, 600), (15, 1500, 1030), (40, 500, 70), (1, 3000, 300), (3000, 1, 300)];
+    for (m, n, k) in sizes {
+        for b in [Layout::Rows, Layout::Columns] {
+            let case = Case { batch: 1, m, n, k, a: Layout::Rows, b, a_moves: true, b_moves: true };
+            check::<f32>(&case, &mut rng, &Threads(2));
+        }
     }
 }
 
