@@ -41,6 +41,8 @@ pub mod ops {
 
 pub use api::cast::Cast;
 pub use api::kind::{Bool, Float, Int};
+#[cfg(feature = "linalg")]
+pub use api::linalg;
 pub use api::options::{IndexingUpdateOp, IntoPadding};
 pub use api::{
     DEFAULT_ATOL, DEFAULT_RTOL, DimIter, EinsumOperand, Tensor, TensorCreationOptions, Transaction, cartesian_grid, read_sync, try_read_sync,

@@ -8,6 +8,8 @@ mod faults;
 mod golden;
 mod gradients;
 mod layers;
+#[cfg(feature = "linalg")]
+mod linalg;
 mod printing;
 mod pytorch;
 mod raw;

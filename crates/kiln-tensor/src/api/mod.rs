@@ -14,6 +14,8 @@ pub mod grid;
 mod indexing;
 mod integer;
 pub mod kind;
+#[cfg(feature = "linalg")]
+pub mod linalg;
 pub mod loss;
 pub mod module;
 mod operators;
