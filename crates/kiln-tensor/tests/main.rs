@@ -4,6 +4,7 @@ mod autodiff;
 mod device;
 mod einsum;
 mod faults;
+mod fuzz;
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;
 mod gradients;

@@ -17,6 +17,8 @@ pub(crate) struct DeviceState {
     pub kind: &'static str,
     pub index: usize,
     pub runtime: Arc<dyn Runtime>,
+    /// Total memory in bytes, 0 if unknown.
+    pub memory: u64,
     /// Whether graphs are executed by the interpreter instead of being compiled.
     pub interpret: bool,
     pub cache: Mutex<ProgramCache>,
@@ -39,6 +41,7 @@ impl DeviceState {
         Box::leak(Box::new(DeviceState {
             kind,
             index,
+            memory: runtime.info().memory,
             runtime,
             interpret,
             cache: Mutex::new(ProgramCache::new()),

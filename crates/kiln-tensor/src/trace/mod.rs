@@ -50,7 +50,7 @@ pub(crate) struct TraceCell {
 impl TraceCell {
     /// A cell of a device.
     pub fn new(device: &'static DeviceState) -> Self {
-        TraceCell { device, trace: spin::mutex::SpinMutex::new(Recording::new()), running: Mutex::new(None) }
+        TraceCell { device, trace: spin::mutex::SpinMutex::new(Recording::new(device.memory)), running: Mutex::new(None) }
     }
 
     /// Appends a node and returns the slot of its result. `stated` tells that the operands don't determine `dims` and `dtype`, so that these enter the key.
@@ -138,7 +138,7 @@ impl TraceCell {
             if trace.len() == 0 {
                 return Ok(());
             }
-            let fresh = running.take().unwrap_or_else(Recording::new);
+            let fresh = running.take().unwrap_or_else(|| Recording::new(self.device.memory));
             core::mem::replace(&mut *trace, fresh)
         };
         let result = run::run(self.device, &mut recording);

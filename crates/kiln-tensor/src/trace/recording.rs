@@ -13,8 +13,11 @@ use crate::raw::RawTensor;
 
 /// A trace this long is flushed. Long enough for a training step of a deep model, short enough to bound memory and compile time.
 const MAX_NODES: u32 = 1 << 13;
-/// A trace that alone keeps this many bytes of inputs alive is flushed.
-const MAX_HELD: usize = 256 << 20;
+/// A trace may keep at least this many bytes of inputs alive that nobody else holds, or the part of the device's memory below, before it is flushed. They are not
+/// only waste: the parameters that a training step replaces are among them.
+const MIN_HELD: u64 = 256 << 20;
+/// See [`MIN_HELD`].
+const HELD_PART: u64 = 8;
 
 /// Recordings are numbered through the process; 0 is never used.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -94,7 +97,9 @@ pub(crate) struct Recording {
     by_slot: HashMap<usize, u32, BuildHasherDefault<AddressHasher>>,
     /// Bytes of all inputs.
     held: usize,
-    /// When to look next how many of them nobody else holds.
+    /// How many bytes may be held by this recording alone.
+    max_held: usize,
+    /// When to look next how many are.
     next_scan: usize,
     full: bool,
     /// Scratch of a flush: live nodes, donated inputs.
@@ -103,8 +108,9 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    /// An empty recording with a number of its own.
-    pub fn new() -> Self {
+    /// An empty recording with a number of its own, for a device with this many bytes of memory (0: unknown).
+    pub fn new(memory: u64) -> Self {
+        let max_held = (memory / HELD_PART).max(MIN_HELD) as usize;
         Recording {
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             nodes: Vec::new(),
@@ -115,7 +121,8 @@ impl Recording {
             hash: Hash128::new(),
             by_slot: HashMap::default(),
             held: 0,
-            next_scan: MAX_HELD,
+            max_held,
+            next_scan: max_held,
             full: false,
             live: Vec::new(),
             donated: Vec::new(),
@@ -133,7 +140,7 @@ impl Recording {
         self.hash = Hash128::new();
         self.by_slot.clear();
         self.held = 0;
-        self.next_scan = MAX_HELD;
+        self.next_scan = self.max_held;
         self.full = false;
         self.live.clear();
         self.donated.clear();
@@ -193,8 +200,8 @@ impl Recording {
     fn scan_held(&mut self) {
         let alone = self.inputs.iter().filter_map(|i| self.nodes[*i as usize].slot.as_ref()).filter(|s| Arc::strong_count(s) == 1);
         let bytes: usize = alone.map(|s| s.bytes()).sum();
-        self.full |= bytes > MAX_HELD;
-        self.next_scan = self.held + MAX_HELD.saturating_sub(bytes).max(MAX_HELD / 8);
+        self.full |= bytes > self.max_held;
+        self.next_scan = self.held + self.max_held.saturating_sub(bytes).max(self.max_held / 8);
     }
 
     #[inline]

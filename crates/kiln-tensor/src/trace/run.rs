@@ -44,6 +44,10 @@ pub(super) fn run(device: &'static DeviceState, r: &mut Recording) -> Result<(),
             }
         }
         Err(e) => {
+            #[cfg(feature = "std")]
+            if std::env::var_os("KILN_PANIC_ON_ERR").is_some_and(|v| v != "0") {
+                panic!("{e}");
+            }
             for n in &r.live {
                 if let Some(slot) = &r.nodes[*n as usize].slot {
                     slot.settle(Err(e.clone()));
