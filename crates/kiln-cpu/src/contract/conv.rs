@@ -118,7 +118,7 @@ pub unsafe fn forward<E: Scalar>(conv: &Conv, x: *const E, w: *const E, sink: &S
     };
     let grouped = Grouped::new(sink, conv.groups, conv.images, outputs);
     let few = k != 0 && outputs <= narrow::ROWS;
-    if few || by_pointers(conv, outputs, conv.output_size(), k) {
+    if few || by_pointers(conv, outputs, 16 * conv.output_size(), k) {
         let job = Convolution {
             images: Images { ptr: x, image, channel: size as isize, channels: inputs, count: conv.images, axes: conv.axes() },
             groups: conv.groups,

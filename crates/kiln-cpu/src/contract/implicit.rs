@@ -41,23 +41,26 @@ pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn Pa
     let k = job.images.channels * taps;
     let panels = job.rows.div_ceil(nr);
 
-    let weights = Scratch::take(job.groups * panels * k * nr * size_of::<E>());
-    let packed: Shared<E> = Shared(weights.ptr());
-    each(pool, job.groups * panels, k * nr * 8, &|i| {
-        let (group, panel) = (i / panels, i % panels);
+    let layout = Layout::new(job.images, POSITIONS);
+    let pack = |panel: usize, group: usize, k: core::ops::Range<usize>, dst: *mut E| {
         let len = nr.min(job.rows - panel * nr);
-        let block = Block { batch: group * count, outer: panel * nr, len, k: 0, steps: k, width: nr, panel: k * nr, lead: 0 };
-        let dst = packed.at(i * k * nr);
-        // SAFETY: each panel has its own place; columns past the end are ordinary numbers that are dropped.
+        let block = Block { batch: group * count, outer: panel * nr, len, k: k.start, steps: k.len(), width: nr, panel: k.len() * nr, lead: 0 };
+        // SAFETY: the caller gives room for a panel; columns past the end are ordinary numbers that are dropped.
         unsafe {
             if len < nr {
-                dst.write_bytes(0, k * nr);
+                dst.write_bytes(0, k.len() * nr);
             }
             job.weights.pack(&block, dst);
         }
-    });
+    };
+    // Weights that serve one block of positions are packed just before; others once, for all blocks.
+    let shared = layout.blocks() > 1;
+    let weights = Scratch::take(if shared { job.groups * panels * k * nr * size_of::<E>() } else { 0 });
+    let packed: Shared<E> = Shared(weights.ptr());
+    if shared {
+        each(pool, job.groups * panels, k * nr * 8, &|i| pack(i % panels, i / panels, 0..k, packed.at(i * k * nr)));
+    }
 
-    let layout = Layout::new(job.images, POSITIONS);
     let table = Scratch::take(k * size_of::<i32>());
     let offsets: Shared<i32> = Shared(table.ptr());
     layout.each_tap(|tap, at| {
@@ -79,8 +82,9 @@ pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn Pa
         let (group, block) = (block / layout.blocks(), layout.block(block % layout.blocks()));
         // SAFETY: as the caller's; blocks and panels are disjoint.
         unsafe {
-            let unit = Unit { job, kernels, layout: &layout, group, block, k, offsets: offsets.at(0) };
-            unit.run(first..(first + share).min(panels), packed.at(group * panels * k * nr));
+            let unit = Unit { job, kernels, layout: &layout, group, block, k, offsets: offsets.at(0), pack: &pack };
+            let weights = shared.then(|| packed.at(group * panels * k * nr).cast_const());
+            unit.run(first..(first + share).min(panels), weights);
         }
     });
 }
@@ -111,11 +115,15 @@ struct Unit<'a, E: Scalar> {
     block: Positions,
     k: usize,
     offsets: *const i32,
+    pack: Pack<'a, E>,
 }
 
+/// Packs some steps of a panel of a group's weights: `(panel, group, steps, destination)`.
+type Pack<'a, E> = &'a dyn Fn(usize, usize, core::ops::Range<usize>, *mut E);
+
 impl<E: Scalar> Unit<'_, E> {
-    /// Computes the panels `panels`; `weights` is the group's first one.
-    unsafe fn run(&self, panels: core::ops::Range<usize>, weights: *const E) {
+    /// Computes the panels `panels`; `weights` is the group's first one if they are packed already.
+    unsafe fn run(&self, panels: core::ops::Range<usize>, weights: Option<*const E>) {
         let (job, kernels, layout) = (self.job, self.kernels, self.layout);
         let (mr, nr, k) = (kernels.mr, width(kernels, job.rows), self.k);
         let most = layout.most();
@@ -123,13 +131,15 @@ impl<E: Scalar> Unit<'_, E> {
         let pointers = align(most * size_of::<*const E>());
         let copied = align(layout.copied() * size_of::<E>());
         let sums = align(most * nr * size_of::<E>());
-        let held = Scratch::take(pointers + copied + 2 * sums);
+        let fresh = if weights.is_none() { align(STEPS.min(k) * nr * size_of::<E>()) } else { 0 };
+        let held = Scratch::take(pointers + copied + 2 * sums + fresh);
         let first: *mut u8 = held.ptr();
         let rows: *mut *const E = first.cast();
         let copy: *mut E = first.wrapping_add(pointers).cast();
         let c: *mut E = first.wrapping_add(pointers + copied).cast();
         let turned: *mut E = first.wrapping_add(pointers + copied + sums).cast();
-        // SAFETY: the scratch holds all four parts; as the caller's.
+        let panel_pack: *mut E = first.wrapping_add(pointers + copied + 2 * sums).cast();
+        // SAFETY: the scratch holds all five parts; as the caller's.
         unsafe {
             let base = layout.prepare(kernels, &self.block, self.group as isize * job.group, 0..job.images.channels, copy);
             // An epilogue is worth long rows; a plain store is not.
@@ -141,11 +151,17 @@ impl<E: Scalar> Unit<'_, E> {
             });
             for panel in panels {
                 let cols = nr.min(job.rows - panel * nr);
-                let b = weights.add(panel * k * nr);
                 let mut p = 0;
                 loop {
                     let steps = STEPS.min(k - p);
                     let last = p + steps >= k;
+                    let b = match weights {
+                        Some(weights) => weights.add((panel * k + p) * nr),
+                        None => {
+                            (self.pack)(panel, self.group, p..p + steps, panel_pack);
+                            panel_pack.cast_const()
+                        }
+                    };
                     for start in (0..count).step_by(HOT) {
                         let end = (start + HOT).min(count);
                         for i in (start..end).step_by(mr) {
@@ -155,7 +171,7 @@ impl<E: Scalar> Unit<'_, E> {
                                 a: core::ptr::null(),
                                 a_row: 0,
                                 a_k: 0,
-                                b: b.add(p * nr),
+                                b,
                                 b_k: nr as isize,
                                 from: if p == 0 { core::ptr::null() } else { to },
                                 from_row: nr as isize,

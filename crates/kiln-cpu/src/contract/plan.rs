@@ -101,9 +101,26 @@ impl Plan {
         let flops = 2.0 * s.m as f64 * s.n as f64 * s.k as f64 * s.batch as f64;
         let wanted = if s.threads == 1 { 1 } else { (4 * s.threads).min((flops / 5e5) as usize + 1) };
         let others = splits * s.batch.div_ceil(fold);
+        // Reading rows where they lie costs more than packing once they are spread over many pages.
+        let near = s.b_aligned && s.k * s.n * s.size <= 512 << 10;
+        let b = if b_view && fold == 1 && (s.m <= 5 * s.mr || near) { Mode::Direct } else { Mode::Private };
         let units = |m_unit: usize, n_unit: usize| others * s.m.div_ceil(m_unit) * cols.div_ceil(n_unit);
-        while units(m_unit, n_unit) < wanted {
-            if n_unit > 4 * s.nr || (n_unit > s.nr && m_unit <= 4 * s.mr) {
+        loop {
+            let have = units(m_unit, n_unit);
+            // Rows are cut last where every unit packs the right operand for itself, and only for want of units.
+            let (columns, rows) = match b {
+                Mode::Private => (2 * s.nr, 16 * s.mr),
+                Mode::Direct | Mode::Shared => (usize::MAX, 4 * s.mr),
+            };
+            let enough = if b == Mode::Private && n_unit <= columns { wanted.min(2 * s.threads) } else { wanted };
+            if have >= enough {
+                break;
+            }
+            if n_unit > columns {
+                n_unit = even(cols, (n_unit / 2).max(columns), s.nr);
+            } else if m_unit > rows {
+                m_unit = even(s.m, m_unit / 2, s.mr);
+            } else if n_unit > s.nr {
                 n_unit = even(cols, n_unit / 2, s.nr);
             } else if m_unit > s.mr {
                 m_unit = even(s.m, m_unit / 2, s.mr);
@@ -111,9 +128,6 @@ impl Plan {
                 break;
             }
         }
-        // Reading rows where they lie costs more than packing once they are spread over many pages.
-        let near = s.b_aligned && s.k * s.n * s.size <= 512 << 10;
-        let b = if b_view && fold == 1 && (s.m <= 5 * s.mr || near) { Mode::Direct } else { Mode::Private };
         let uses = s.run.div_ceil(fold) * cols.div_ceil(n_unit);
         let a = if a_rows {
             Mode::Direct
