@@ -23,7 +23,7 @@ usage: cargo xtask TASK
           [--fail-fast] stops at the first step that fails
           [--list] prints the steps
   bench   times Kiln and the peers that are installed on the same workloads, and prints ratios
-          [--only WORKLOAD,..] prefixes of workload names
+          [--only WORKLOAD,..] prefixes of workload names; `build_cold` and `rebuild_user` run only when named
           [--json FILE] the figures as JSON lines
           [--threads N] of every program (default 2)
           [--no-peers] times Kiln alone

@@ -31,10 +31,7 @@ impl Cache {
     /// An empty cache for `capacity` tokens.
     pub fn new(capacity: usize, device: &Device) -> Self {
         let empty = || Tensor::zeros([1, HEADS, capacity, HEAD], device);
-        Self {
-            keys: empty(),
-            values: empty(),
-        }
+        Self { keys: empty(), values: empty() }
     }
 
     /// Writes keys and values at `pos` and returns all.
@@ -74,53 +71,27 @@ impl Block {
     fn heads(&self, x: Tensor<3>) -> [Tensor<4>; 3] {
         let [b, t, _] = x.dims();
         let qkv = self.qkv.forward(self.n1.forward(x));
-        [0, 1, 2].map(|i| {
-            qkv.clone()
-                .narrow(2, i * WIDTH, WIDTH)
-                .reshape([b, t, HEADS, HEAD])
-                .swap_dims(1, 2)
-        })
+        [0, 1, 2].map(|i| qkv.clone().narrow(2, i * WIDTH, WIDTH).reshape([b, t, HEADS, HEAD]).swap_dims(1, 2))
     }
 
     /// The rest of the block after attention gave `y`.
     fn finish(&self, x: Tensor<3>, y: Tensor<4>) -> Tensor<3> {
         let [b, t, _] = x.dims();
         let x = x + self.proj.forward(y.swap_dims(1, 2).reshape([b, t, WIDTH]));
-        let h = self
-            .down
-            .forward(gelu(self.up.forward(self.n2.forward(x.clone()))));
+        let h = self.down.forward(gelu(self.up.forward(self.n2.forward(x.clone()))));
         x + h
     }
 
     fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let [q, k, v] = self.heads(x.clone());
-        let options = AttentionModuleOptions {
-            is_causal: true,
-            ..Default::default()
-        };
+        let options = AttentionModuleOptions { is_causal: true, ..Default::default() };
         self.finish(x, attention(q, k, v, None, None, options))
     }
 
-    fn decode(
-        &self,
-        x: Tensor<3>,
-        pos: usize,
-        hidden: Tensor<4, Bool>,
-        cache: &mut Cache,
-    ) -> Tensor<3> {
+    fn decode(&self, x: Tensor<3>, pos: usize, hidden: Tensor<4, Bool>, cache: &mut Cache) -> Tensor<3> {
         let [q, k, v] = self.heads(x.clone());
         let (k, v) = cache.push(k, v, pos);
-        self.finish(
-            x,
-            attention(
-                q,
-                k,
-                v,
-                Some(hidden),
-                None,
-                AttentionModuleOptions::default(),
-            ),
-        )
+        self.finish(x, attention(q, k, v, Some(hidden), None, AttentionModuleOptions::default()))
     }
 }
 
@@ -142,9 +113,7 @@ impl Gpt {
             pos: EmbeddingConfig::new(SEQ, WIDTH).init(device),
             blocks: (0..LAYERS).map(|_| Block::new(device)).collect(),
             norm: LayerNormConfig::new(WIDTH).init(device),
-            head: LinearConfig::new(WIDTH, VOCAB)
-                .with_bias(false)
-                .init(device),
+            head: LinearConfig::new(WIDTH, VOCAB).with_bias(false).init(device),
         }
     }
 
@@ -160,12 +129,7 @@ impl Gpt {
     }
 
     /// The most likely token after `token` at `pos`: `[1, 1]` to `[1, 1]`.
-    pub fn decode(
-        &self,
-        token: Tensor<2, Int>,
-        pos: usize,
-        caches: &mut [Cache],
-    ) -> Tensor<2, Int> {
+    pub fn decode(&self, token: Tensor<2, Int>, pos: usize, caches: &mut [Cache]) -> Tensor<2, Int> {
         let device = token.device();
         let capacity = caches[0].keys.dims()[2];
         // Positions after this one hold nothing yet.

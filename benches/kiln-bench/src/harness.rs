@@ -26,20 +26,9 @@ pub enum Work {
 impl Bench {
     /// Prefixes of the wanted workloads (none: all); with `list`, names are printed and nothing runs.
     pub fn new(filter: Vec<String>, list: bool) -> Self {
-        let number = |name: &str| {
-            std::env::var(name)
-                .ok()
-                .and_then(|text| text.parse::<f64>().ok())
-        };
-        let threads = number("KILN_NUM_THREADS")
-            .or(number("RAYON_NUM_THREADS"))
-            .unwrap_or(2.0);
-        Self {
-            filter,
-            list,
-            gate: number("GATE").unwrap_or(4.0),
-            threads: threads as usize,
-        }
+        let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<f64>().ok());
+        let threads = number("KILN_NUM_THREADS").or(number("RAYON_NUM_THREADS")).unwrap_or(2.0);
+        Self { filter, list, gate: number("GATE").unwrap_or(4.0), threads: threads as usize }
     }
 
     /// Whether `workload` is to run; its inputs are made only then.
@@ -48,11 +37,7 @@ impl Bench {
             println!("{workload}");
             return false;
         }
-        self.filter.is_empty()
-            || self
-                .filter
-                .iter()
-                .any(|prefix| workload.starts_with(prefix))
+        self.filter.is_empty() || self.filter.iter().any(|prefix| workload.starts_with(prefix))
     }
 
     /// Times `f`, which runs the workload once and waits for its result; each sample is the mean of `inner` runs.
@@ -106,19 +91,11 @@ struct Ticks {
 
 impl Ticks {
     fn now() -> Self {
-        let numbers = |text: &str| {
-            text.split_whitespace()
-                .filter_map(|word| word.parse().ok())
-                .collect::<Vec<f64>>()
-        };
+        let numbers = |text: &str| text.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
         let stat = std::fs::read_to_string("/proc/stat").unwrap_or_default();
         // user, nice, system, idle, iowait, irq, softirq, steal
         let v = numbers(stat.lines().next().unwrap_or_default());
-        let all = if v.len() >= 8 {
-            v[0] + v[1] + v[2] + v[5] + v[6] + v[7]
-        } else {
-            0.0
-        };
+        let all = if v.len() >= 8 { v[0] + v[1] + v[2] + v[5] + v[6] + v[7] } else { 0.0 };
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         // After the name in brackets and the state letter: the 11th and 12th numbers are user and system ticks.
         let v = numbers(stat.rsplit(')').next().unwrap_or_default());
@@ -127,10 +104,7 @@ impl Ticks {
     }
 
     fn since(&self, before: &Self) -> Self {
-        Self {
-            all: self.all - before.all,
-            own: self.own - before.own,
-        }
+        Self { all: self.all - before.all, own: self.own - before.own }
     }
 
     /// The share of all cores that other processes used.

@@ -27,14 +27,9 @@ pub fn run(bench: &mut Bench, device: &Device) {
         if bench.wants(name) {
             let (a, b) = (floats(device, [m, k], 0), floats(device, [k, n], 1));
             let flops = 2.0 * (m * k * n) as f64;
-            bench.run(
-                name,
-                ((1e8 / flops) as usize).max(1),
-                Work::Flops(flops),
-                || {
-                    done(a.clone().matmul(b.clone()), device);
-                },
-            );
+            bench.run(name, ((1e8 / flops) as usize).max(1), Work::Flops(flops), || {
+                done(a.clone().matmul(b.clone()), device);
+            });
         }
     }
     for (name, n, inner) in [("ew_chain_16m", 1 << 24, 1), ("ew_chain_4096", 4096, 100)] {
@@ -49,32 +44,24 @@ pub fn run(bench: &mut Bench, device: &Device) {
     let bytes = 8.0 * (4096 * 1024) as f64;
     if bench.wants("softmax_4096x1024") {
         let x = floats(device, [4096, 1024], 0);
-        bench.run("softmax_4096x1024", 1, Work::Bytes(bytes), || {
-            done(softmax(x.clone(), 1), device)
-        });
+        bench.run("softmax_4096x1024", 1, Work::Bytes(bytes), || done(softmax(x.clone(), 1), device));
     }
     if bench.wants("layernorm_4096x1024") {
         let x = floats(device, [4096, 1024], 0);
         let norm = LayerNormConfig::new(1024).init(device);
-        bench.run("layernorm_4096x1024", 1, Work::Bytes(bytes), || {
-            done(norm.forward(x.clone()), device)
-        });
+        bench.run("layernorm_4096x1024", 1, Work::Bytes(bytes), || done(norm.forward(x.clone()), device));
     }
     let bytes = 4.0 * (4096 * 4096) as f64;
     for (name, dim) in [("sum0_4096", 0), ("sum1_4096", 1)] {
         if bench.wants(name) {
             let x = floats(device, [4096, 4096], 0);
-            bench.run(name, 1, Work::Bytes(bytes), || {
-                done(x.clone().sum_dim(dim), device)
-            });
+            bench.run(name, 1, Work::Bytes(bytes), || done(x.clone().sum_dim(dim), device));
         }
     }
     if bench.wants("transpose_4096") {
         let x = floats(device, [4096, 4096], 0);
         // The result is held at the sync, so a dense transposed copy is written.
-        bench.run("transpose_4096", 1, Work::Bytes(2.0 * bytes), || {
-            done(x.clone().transpose(), device)
-        });
+        bench.run("transpose_4096", 1, Work::Bytes(2.0 * bytes), || done(x.clone().transpose(), device));
     }
     dispatch(bench, device);
 }
@@ -106,8 +93,6 @@ fn dispatch(bench: &mut Bench, device: &Device) {
     // One cached program of one small kernel: lookup, launch, wait.
     if bench.wants("replay_1") {
         let (x, a) = (floats(device, [16], 0), floats(device, [16], 1));
-        bench.run("replay_1", 100, Work::None, || {
-            done(x.clone() + a.clone(), device)
-        });
+        bench.run("replay_1", 100, Work::None, || done(x.clone() + a.clone(), device));
     }
 }

@@ -22,22 +22,14 @@ impl Stream {
 /// Standard normal values.
 pub fn floats<const D: usize>(device: &Device, shape: [usize; D], seed: u64) -> Tensor<D> {
     let mut stream = Stream(seed);
-    let values: Vec<f32> = (0..shape.iter().product::<usize>())
-        .map(|_| (-2.0 * stream.unit().ln()).sqrt() * (std::f32::consts::TAU * stream.unit()).cos())
-        .collect();
+    let values: Vec<f32> =
+        (0..shape.iter().product::<usize>()).map(|_| (-2.0 * stream.unit().ln()).sqrt() * (std::f32::consts::TAU * stream.unit()).cos()).collect();
     Tensor::from_data(TensorData::new(values, shape), device)
 }
 
 /// Integers below `bound`.
-pub fn labels<const D: usize>(
-    device: &Device,
-    shape: [usize; D],
-    bound: u64,
-    seed: u64,
-) -> Tensor<D, Int> {
+pub fn labels<const D: usize>(device: &Device, shape: [usize; D], bound: u64, seed: u64) -> Tensor<D, Int> {
     let mut stream = Stream(seed);
-    let values: Vec<i64> = (0..shape.iter().product::<usize>())
-        .map(|_| (stream.next() % bound) as i64)
-        .collect();
+    let values: Vec<i64> = (0..shape.iter().product::<usize>()).map(|_| (stream.next() % bound) as i64).collect();
     Tensor::from_data(TensorData::new(values, shape), device)
 }

@@ -34,17 +34,8 @@ struct Basic {
 impl Basic {
     fn new(from: usize, to: usize, stride: usize, device: &Device) -> Self {
         let norm = || BatchNormConfig::new(to).init(device);
-        let shortcut = (stride != 1 || from != to).then(|| Shortcut {
-            conv: conv([from, to], 1, stride, device),
-            norm: norm(),
-        });
-        Self {
-            c1: conv([from, to], 3, stride, device),
-            b1: norm(),
-            c2: conv([to, to], 3, 1, device),
-            b2: norm(),
-            shortcut,
-        }
+        let shortcut = (stride != 1 || from != to).then(|| Shortcut { conv: conv([from, to], 1, stride, device), norm: norm() });
+        Self { c1: conv([from, to], 3, stride, device), b1: norm(), c2: conv([to, to], 3, 1, device), b2: norm(), shortcut }
     }
 
     fn forward(&self, x: Tensor<4>) -> Tensor<4> {
@@ -79,10 +70,7 @@ impl ResNet18 {
         Self {
             stem: conv([3, 64], 7, 2, device),
             norm: BatchNormConfig::new(64).init(device),
-            pool: MaxPool2dConfig::new([3, 3])
-                .with_strides([2, 2])
-                .with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1))
-                .init(),
+            pool: MaxPool2dConfig::new([3, 3]).with_strides([2, 2]).with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1)).init(),
             body,
             classes: LinearConfig::new(512, 1000).init(device),
         }
@@ -90,14 +78,11 @@ impl ResNet18 {
 
     /// `[batch, 3, height, width]` images to `[batch, 1000]` logits.
     pub fn forward(&self, images: Tensor<4>) -> Tensor<2> {
-        let mut x = self
-            .pool
-            .forward(relu(self.norm.forward(self.stem.forward(images))));
+        let mut x = self.pool.forward(relu(self.norm.forward(self.stem.forward(images))));
         for block in &self.body {
             x = block.forward(x);
         }
         let [n, c, h, w] = x.dims();
-        self.classes
-            .forward(x.reshape([n, c, h * w]).mean_dim(2).reshape([n, c]))
+        self.classes.forward(x.reshape([n, c, h * w]).mean_dim(2).reshape([n, c]))
     }
 }

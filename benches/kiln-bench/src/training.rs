@@ -22,11 +22,7 @@ struct Mlp {
 impl Mlp {
     fn new(device: &Device) -> Self {
         let linear = |i, o| LinearConfig::new(i, o).init(device);
-        Self {
-            a: linear(784, 512),
-            b: linear(512, 256),
-            c: linear(256, 10),
-        }
+        Self { a: linear(784, 512), b: linear(512, 256), c: linear(256, 10) }
     }
 
     fn forward(&self, x: Tensor<2>) -> Tensor<2> {
@@ -65,14 +61,7 @@ impl Cnn {
 }
 
 /// Times whole optimizer steps on one fixed batch.
-fn train<M: Module>(
-    bench: &mut Bench,
-    name: &str,
-    device: &Device,
-    model: M,
-    mut optimizer: ModuleOptimizer,
-    loss: impl Fn(&M) -> Tensor<1>,
-) {
+fn train<M: Module>(bench: &mut Bench, name: &str, device: &Device, model: M, mut optimizer: ModuleOptimizer, loss: impl Fn(&M) -> Tensor<1>) {
     let mut model = Some(model);
     bench.run(name, 1, Work::None, || {
         let current = model.take().expect("the step puts the model back");
@@ -88,48 +77,20 @@ pub fn run(bench: &mut Bench, device: &Device) {
     let entropy = CrossEntropyLossConfig::new().init(device);
     for (name, batch) in [("mlp_train_b64", 64), ("mlp_train_b512", 512)] {
         if bench.wants(name) {
-            let (x, y) = (
-                floats(device, [batch, 784], 0),
-                labels(device, [batch], 10, 0),
-            );
+            let (x, y) = (floats(device, [batch, 784], 0), labels(device, [batch], 10, 0));
             let loss = |m: &Mlp| entropy.forward(m.forward(x.clone()), y.clone());
-            train(
-                bench,
-                name,
-                device,
-                Mlp::new(device),
-                AdamConfig::new().init(),
-                loss,
-            );
+            train(bench, name, device, Mlp::new(device), AdamConfig::new().init(), loss);
         }
     }
     if bench.wants("cnn_train_b64") {
-        let (x, y) = (
-            floats(device, [64, 1, 28, 28], 0),
-            labels(device, [64], 10, 0),
-        );
+        let (x, y) = (floats(device, [64, 1, 28, 28], 0), labels(device, [64], 10, 0));
         let loss = |m: &Cnn| entropy.forward(m.forward(x.clone()), y.clone());
-        train(
-            bench,
-            "cnn_train_b64",
-            device,
-            Cnn::new(device),
-            AdamConfig::new().init(),
-            loss,
-        );
+        train(bench, "cnn_train_b64", device, Cnn::new(device), AdamConfig::new().init(), loss);
     }
     if bench.wants("gpt_train_b8") {
         let x = labels(device, [8, SEQ], VOCAB as u64, 0);
         let y = labels(device, [8 * SEQ], VOCAB as u64, 1);
-        let loss =
-            |m: &Gpt| entropy.forward(m.forward(x.clone()).reshape([8 * SEQ, VOCAB]), y.clone());
-        train(
-            bench,
-            "gpt_train_b8",
-            device,
-            Gpt::new(device),
-            AdamWConfig::new().init(),
-            loss,
-        );
+        let loss = |m: &Gpt| entropy.forward(m.forward(x.clone()).reshape([8 * SEQ, VOCAB]), y.clone());
+        train(bench, "gpt_train_b8", device, Gpt::new(device), AdamWConfig::new().init(), loss);
     }
 }

@@ -8,7 +8,7 @@ use super::Finding;
 const RULES: [(&str, &[&str]); 3] = [
     ("crates/kiln-ir/src/", &["Op", "Elementwise", "Class"]),
     ("crates/kiln-compiler/src/", &["Class"]),
-    ("crates/kiln-tensor/src/autodiff", &["Op", "Elementwise", "Class"]),
+    ("crates/kiln-tensor/src/autodiff/rules", &["Op", "Elementwise", "Class"]),
 ];
 
 /// Stands at the top of the file or before the function.

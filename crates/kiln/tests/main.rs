@@ -1,0 +1,12 @@
+//! What users rely on end to end: training, memory, records and messages, through the facade alone.
+
+mod gpt;
+mod memory;
+mod panics;
+mod records;
+mod training;
+
+#[path = "../../../examples/char_gpt/model.rs"]
+mod model;
+#[path = "../../../examples/char_gpt/text.rs"]
+mod text;
