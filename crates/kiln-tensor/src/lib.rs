@@ -44,6 +44,8 @@ pub use api::kind::{Bool, Float, Int};
 #[cfg(feature = "linalg")]
 pub use api::linalg;
 pub use api::options::{IndexingUpdateOp, IntoPadding};
+#[cfg(feature = "signal")]
+pub use api::signal;
 pub use api::{
     DEFAULT_ATOL, DEFAULT_RTOL, DimIter, EinsumOperand, Tensor, TensorCreationOptions, Transaction, cartesian_grid, read_sync, try_read_sync,
 };

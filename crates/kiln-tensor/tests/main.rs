@@ -15,6 +15,8 @@ mod printing;
 mod pytorch;
 mod raw;
 mod shape;
+#[cfg(feature = "signal")]
+mod signal;
 mod slice;
 mod tensor;
 mod tensor_data;

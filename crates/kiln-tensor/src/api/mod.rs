@@ -11,6 +11,8 @@ mod einsum;
 mod float;
 mod gradient;
 pub mod grid;
+#[cfg(any(feature = "linalg", feature = "signal"))]
+mod host_float;
 mod indexing;
 mod integer;
 pub mod kind;
@@ -24,6 +26,8 @@ mod order;
 mod part;
 mod reduction;
 mod shape_assert;
+#[cfg(feature = "signal")]
+pub mod signal;
 mod transfer;
 mod view;
 

@@ -172,8 +172,8 @@ pub(super) fn qr(a: Matrix) -> (Matrix, Matrix) {
         let t = (top - head) / top;
         for j in k..n {
             let dot: f64 = (0..m - k).map(|i| v[i] * r.get(k + i, j)).sum();
-            for i in 0..m - k {
-                *r.at(k + i, j) -= t * dot * v[i];
+            for (i, v) in v.iter().enumerate() {
+                *r.at(k + i, j) -= t * dot * v;
             }
         }
         for i in k + 1..m {
@@ -181,8 +181,8 @@ pub(super) fn qr(a: Matrix) -> (Matrix, Matrix) {
         }
         for row in 0..m {
             let dot: f64 = (0..m - k).map(|i| q.get(row, k + i) * v[i]).sum();
-            for i in 0..m - k {
-                *q.at(row, k + i) -= t * dot * v[i];
+            for (i, v) in v.iter().enumerate() {
+                *q.at(row, k + i) -= t * dot * v;
             }
         }
     }

@@ -5,11 +5,11 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use half::{bf16, f16};
 use kiln_ir::op::{HostOp, HostShapes, HostTensor};
 use kiln_ir::{DType, Dims, Op};
 
 use super::dense::{self, Matrix};
+use crate::api::host_float::{read, write};
 use crate::raw::{RawTensor, apply};
 use crate::trace::Operand;
 
@@ -166,25 +166,4 @@ fn run(attrs: &[u64], operands: &[HostTensor<'_>], results: &mut [&mut [u8]]) ->
         }
     }
     Ok(())
-}
-
-/// One float; other types are refused when the operation is recorded.
-pub(in crate::api) fn read(dtype: DType, bytes: &[u8]) -> f64 {
-    match dtype {
-        DType::F64 => bytemuck::pod_read_unaligned(bytes),
-        DType::F16 => bytemuck::pod_read_unaligned::<f16>(bytes).to_f64(),
-        DType::BF16 => bytemuck::pod_read_unaligned::<bf16>(bytes).to_f64(),
-        _ => f64::from(bytemuck::pod_read_unaligned::<f32>(bytes)),
-    }
-}
-
-/// Writes one float, rounded once.
-pub(in crate::api) fn write(dtype: DType, bytes: &mut [u8], value: f64) {
-    use crate::element::ToElement;
-    match dtype {
-        DType::F64 => bytes.copy_from_slice(&value.to_ne_bytes()),
-        DType::F16 => bytes.copy_from_slice(&ToElement::to_f16(&value).to_ne_bytes()),
-        DType::BF16 => bytes.copy_from_slice(&ToElement::to_bf16(&value).to_ne_bytes()),
-        _ => bytes.copy_from_slice(&(value as f32).to_ne_bytes()),
-    }
 }
