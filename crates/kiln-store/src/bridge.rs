@@ -1,5 +1,6 @@
 //! Between stored tensors and tensor data.
 
+use kiln_tensor::kind::Basic;
 use kiln_tensor::{Bytes, DType, Shape, TensorData};
 
 use crate::burn_pack::{Error, PackErrorKind, Tensor};
@@ -24,6 +25,18 @@ pub fn deferred(
 ) -> Tensor {
     let len = data_len(dtype, &shape);
     Tensor::deferred(name, dtype, shape, param_id, len, move || data_fn().map(TensorData::into_bytes))
+}
+
+/// A stored tensor of a tensor, whose data is read from the device when its bytes are asked for.
+pub fn from_tensor<const D: usize, K: Basic + 'static>(tensor: &kiln_tensor::Tensor<D, K>, name: String, param_id: Option<u64>) -> Tensor {
+    let (dtype, shape) = (tensor.dtype(), tensor.shape());
+    let (tensor, path) = (tensor.clone(), name.clone());
+    deferred(name, dtype, shape, param_id, move || {
+        tensor.try_to_data().map_err(|error| {
+            let (name, reason) = (path.clone(), error.to_string());
+            PackErrorKind::Provider { name, reason }.in_file("device")
+        })
+    })
 }
 
 /// A stored tensor of `data`.

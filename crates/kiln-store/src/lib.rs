@@ -4,17 +4,31 @@
 //! [`KeyRemapper`] renames them, a [`ModuleAdapter`] changes them on the way.
 
 pub mod adapter;
+mod apply;
 pub mod bridge;
 pub mod burn_pack;
+mod burnpack_store;
+mod collect;
 mod contents;
 mod filter;
+mod options;
+mod place;
 mod remap;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
+#[cfg(feature = "safetensors")]
+mod safetensors_store;
+mod snapshot;
 
 pub use adapter::{
     BurnToPyTorchAdapter, ChainAdapter, FloatCastAdapter, HalfPrecisionAdapter, IdentityAdapter, ModuleAdapter, ModuleContext, PyTorchToBurnAdapter,
 };
+pub use apply::{Applier, ApplyError, ApplyResult};
+pub use burnpack_store::BurnpackStore;
+pub use collect::Collector;
 pub use contents::{Contents, ContentsError, Format};
 pub use filter::PathFilter;
 pub use remap::{KeyRemapper, map_indices_contiguous, map_indices_contiguous_except};
+#[cfg(feature = "safetensors")]
+pub use safetensors_store::{FileStore, MemoryStore, SafetensorsStore, SafetensorsStoreError};
+pub use snapshot::{ModuleSnapshot, ModuleStore};

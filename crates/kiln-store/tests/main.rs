@@ -2,8 +2,10 @@
 
 mod adapters;
 mod contents;
+mod model;
 mod names;
 mod safetensors;
+mod stores;
 
 use kiln_store::burn_pack::Tensor;
 use kiln_tensor::TensorData;

@@ -52,6 +52,8 @@ pub enum PackErrorKind {
     Metadata(CborError),
     /// A record of an older format is malformed: how.
     Malformed(String),
+    /// The file does not fit the module: how.
+    Validation(String),
     /// There are more tensors than are read or written.
     TooManyTensors {
         /// Their number.
@@ -131,6 +133,7 @@ impl fmt::Display for PackErrorKind {
             }
             Self::Metadata(error) => write!(f, "{error}"),
             Self::Malformed(how) => write!(f, "is malformed: {how}"),
+            Self::Validation(how) => write!(f, "does not fit the module: {how}"),
             Self::TooManyTensors { count } => {
                 write!(f, "has {count} tensors, more than {MAX_TENSOR_COUNT}")
             }
