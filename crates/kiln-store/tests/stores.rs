@@ -1,6 +1,7 @@
 //! Modules into stores and back.
 
 use kiln_module::module::{Module, Param};
+use kiln_module::record::ModuleRecord;
 use kiln_store::burn_pack::{PackErrorKind, Reader};
 use kiln_store::{
     ApplyError, BurnToPyTorchAdapter, BurnpackStore, HalfPrecisionAdapter, ModuleSnapshot, ModuleStore, PathFilter, PyTorchToBurnAdapter,
@@ -38,6 +39,23 @@ fn a_sample_of_burn_makes_the_round_trip_byte_for_byte() {
     model.save_into(&mut store).expect("writable");
     let sample = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store_022.safetensors")).expect("readable");
     assert!(store.get_bytes().expect("saved") == sample);
+}
+
+#[test]
+fn records_of_burn_0_21_load_into_the_module_whatever_their_encoding() {
+    let expected = loaded();
+    let names = ["named_mpk_full.mpk", "named_mpk_double.mpk.gz", "json_full.json", "json_double.json.gz", "bin_full.bin", "bin_double.bin.gz"];
+    for name in names {
+        let record = ModuleRecord::load(burnpack_sample("../legacy").join(name)).expect("readable");
+        let model = Model::new(&Device::default()).try_load_record(record).expect("fits");
+        assert_eq!(values(&model.scale), values(&expected.scale), "{name}");
+        assert_eq!(values(&model.tup.1.weight), values(&expected.tup.1.weight), "{name}");
+        assert_eq!(model.mask.val().into_data(), expected.mask.val().into_data(), "{name}");
+        assert_eq!(model.ints.id.val(), 77, "{name}");
+    }
+    let record = ModuleRecord::load(burnpack_sample("../legacy/bin_full.bin")).expect("readable");
+    let error = linear(4, 2, true, &Device::default()).try_load_record(record).expect_err("another module");
+    assert!(error.to_string().contains("unused: #"), "{error}");
 }
 
 #[test]

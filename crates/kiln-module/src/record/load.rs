@@ -17,6 +17,8 @@ pub(super) struct Load {
     tensors: BTreeMap<String, PackTensor>,
     policy: DTypePolicy,
     path: Vec<String>,
+    /// The number of parameters seen.
+    seen: usize,
     missing: Vec<String>,
     unfit: Vec<String>,
 }
@@ -27,6 +29,7 @@ impl Load {
             tensors: tensors.into_iter().map(|tensor| (tensor.name.clone(), tensor)).collect(),
             policy,
             path: Vec::new(),
+            seen: 0,
             missing: Vec::new(),
             unfit: Vec::new(),
         }
@@ -56,7 +59,10 @@ impl Load {
         same_kind: fn(DType) -> bool,
     ) -> Option<(Tensor<D, K>, Option<ParamId>)> {
         let path = self.path.join(".");
-        let Some(found) = self.tensors.remove(&path) else {
+        // A record without names calls its tensors by their place in the order of visits.
+        let place = format!("#{}", self.seen);
+        self.seen += 1;
+        let Some(found) = self.tensors.remove(&path).or_else(|| self.tensors.remove(&place)) else {
             self.missing.push(path);
             return None;
         };

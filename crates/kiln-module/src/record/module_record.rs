@@ -8,6 +8,8 @@ use kiln_tensor::{Bytes, TensorData};
 
 use super::burnpack::{PackTensor, Reader, Writer};
 use super::collect::Collect;
+#[cfg(feature = "std")]
+use super::legacy::LegacyRecord;
 use super::load::Load;
 use super::{DTypePolicy, RecordError};
 use crate::module::{Module, ParamGroup};
@@ -109,12 +111,16 @@ impl ModuleRecord {
         Ok(Writer::new(self.tensors).into_bytes()?)
     }
 
-    /// Reads a record from the bytes of a burnpack file.
+    /// Reads a record from the bytes of a burnpack file, or (with `std`) of a record of Burn 0.21.
     ///
     /// # Errors
     ///
     /// When the bytes are malformed.
     pub fn from_bytes(bytes: Bytes) -> Result<Self, RecordError> {
+        #[cfg(feature = "std")]
+        if LegacyRecord::is_start(&bytes) {
+            return Ok(Self::from_tensors(LegacyRecord::from_bytes("record bytes", bytes)?.tensors));
+        }
         let reader = Reader::from_bytes("record bytes", bytes)?;
         Ok(Self::from_tensors(reader.tensors()))
     }
@@ -129,13 +135,19 @@ impl ModuleRecord {
         Ok(Writer::new(self.tensors).write_to_file(path)?)
     }
 
-    /// Reads a record from a burnpack file: the index now, the tensors when they are applied.
+    /// Reads a record from a burnpack file: the index now, the tensors when they are applied. A path without extension may leave out `.bpk`.
+    ///
+    /// Records of Burn 0.21 (MessagePack, JSON, bincode, compressed or not) are recognised by their content and read at once; their path is
+    /// taken as it is.
     ///
     /// # Errors
     ///
     /// When the file can't be read or is malformed.
     #[cfg(feature = "std")]
     pub fn load<P: AsRef<std::path::Path>>(path: P) -> Result<Self, RecordError> {
+        if LegacyRecord::is_record(&path) {
+            return Ok(Self::from_tensors(LegacyRecord::open(path)?.tensors));
+        }
         Ok(Self::from_tensors(Reader::open(path)?.tensors()))
     }
 }

@@ -1,6 +1,8 @@
 //! A record of Burn 0.21: which format it is in, and the tensors it holds.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use kiln_tensor::{Bytes, DType, Shape};
@@ -38,6 +40,14 @@ impl LegacyRecord {
     /// Whether a file that starts with these bytes (the more the better, 1 KiB at most) may be such a record.
     pub fn is_start(start: &[u8]) -> bool {
         start.starts_with(&gzip::MAGIC) || format_of(start).is_some()
+    }
+
+    /// Whether there is a file at `path` that may be such a record, by its first bytes.
+    pub fn is_record(path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
+        let mut start = Vec::new();
+        let mut read = |path: &Path| File::open(path)?.take(1 << 10).read_to_end(&mut start);
+        path.is_file() && read(path).is_ok() && Self::is_start(&start)
     }
 
     /// Reads the file at `path`.
