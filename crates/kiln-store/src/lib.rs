@@ -28,6 +28,7 @@ pub use burnpack_store::BurnpackStore;
 pub use collect::Collector;
 pub use contents::{Contents, ContentsError, Format};
 pub use filter::PathFilter;
+pub use kiln_module::record::{DTypePolicy, ModuleRecord, RecordError};
 pub use remap::{KeyRemapper, map_indices_contiguous, map_indices_contiguous_except};
 #[cfg(feature = "safetensors")]
 pub use safetensors_store::{FileStore, MemoryStore, SafetensorsStore, SafetensorsStoreError};
