@@ -93,7 +93,7 @@ impl World {
             5 => x.sub(&self.partner(&x)).mul_scalar(0.5),
             6 => x.mul_scalar(scalar),
             7 => x.reshape(&[x.numel()]),
-            8 if x.numel() % 2 == 0 => x.reshape(&[2, x.numel() / 2]),
+            8 if x.numel().is_multiple_of(2) => x.reshape(&[2, x.numel() / 2]),
             9 if x.rank() > 1 => x.transpose(),
             10 => {
                 let r = self.range(&x);
