@@ -3,4 +3,8 @@
 mod burnpack;
 mod burnpack_files;
 mod burnpack_hostile;
+mod config;
+mod derive;
 mod legacy;
+mod params;
+mod records;

@@ -125,8 +125,8 @@ fn every_schedule_goes_on_from_its_record() {
 fn records_of_burn_are_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../kiln-module/tests/data/burnpack/sched_cosine.bpk");
     let record = LrSchedulerRecord::load(path).unwrap();
-    assert_eq!(record.scalar::<usize>("0.current_iter").or(record.record("0").scalar("current_iter")), Some(5));
     // It was saved after five steps of this schedule.
+    assert_eq!(record.scalar::<usize>("0.current_iter"), Some(4));
     let config = CosineAnnealingLrSchedulerConfig::new(0.1, 100);
     let mut loaded = config.init().unwrap().load_record(record);
     let mut fresh = config.init().unwrap();

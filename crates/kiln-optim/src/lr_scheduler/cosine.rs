@@ -42,7 +42,7 @@ impl CosineAnnealingLrSchedulerConfig {
         if self.num_iters == 0 {
             return Err("cosine scheduler: the number of steps must be positive".into());
         }
-        Ok(CosineAnnealingLrScheduler { min_lr: self.min_lr, max_lr: self.initial_lr, num_iters: self.num_iters, current_iter: 0 })
+        Ok(CosineAnnealingLrScheduler { min_lr: self.min_lr, max_lr: self.initial_lr, num_iters: self.num_iters, current_iter: usize::MAX })
     }
 }
 
@@ -54,7 +54,7 @@ pub struct CosineAnnealingLrScheduler {
     min_lr: LearningRate,
     max_lr: LearningRate,
     num_iters: usize,
-    /// The number of steps so far.
+    /// The index of the last step; the greatest number before the first, as in Burn's records.
     current_iter: usize,
 }
 
@@ -67,8 +67,8 @@ pub struct CosineAnnealingLrSchedulerState {
 impl LrScheduler for CosineAnnealingLrScheduler {
     fn step(&mut self) -> LearningRate {
         // Within one period, so that the angle stays exact after any number of steps.
+        self.current_iter = self.current_iter.wrapping_add(1);
         let position = self.current_iter % (2 * self.num_iters);
-        self.current_iter += 1;
         let angle = core::f64::consts::PI * position as f64 / self.num_iters as f64;
         self.min_lr + 0.5 * (self.max_lr - self.min_lr) * (1.0 + libm::cos(angle))
     }
