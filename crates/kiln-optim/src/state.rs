@@ -108,8 +108,8 @@ impl StateSource {
     /// True if there are parts under `prefix`.
     #[must_use]
     pub fn has_under(&self, prefix: &str) -> bool {
-        fn any<V>(map: &BTreeMap<String, V>, start: &String) -> bool {
-            map.range(start.clone()..).next().is_some_and(|(name, _)| name.starts_with(start.as_str()))
+        fn any<V>(map: &BTreeMap<String, V>, start: &str) -> bool {
+            map.range(String::from(start)..).next().is_some_and(|(name, _)| name.starts_with(start))
         }
         let start = format!("{prefix}.");
         any(&self.tensors, &start) || any(&self.scalars, &start)

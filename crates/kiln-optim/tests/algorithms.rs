@@ -265,8 +265,8 @@ fn cautious_decay_spares_what_the_step_moves_away_from_zero() {
         let model = config.init().step(0.1, model, gradients);
         model.at.val().into_data().try_to_vec::<f32>().unwrap()
     };
-    close(&step(false), &[1.0 * 0.95 - 0.1, -1.0 * 0.95 - 0.1], 1e-5);
-    close(&step(true), &[1.0 * 0.95 - 0.1, -1.0 - 0.1], 1e-5);
+    close(&step(false), &[0.95 - 0.1, -0.95 - 0.1], 1e-5);
+    close(&step(true), &[0.95 - 0.1, -1.0 - 0.1], 1e-5);
 }
 
 #[test]

@@ -9,7 +9,9 @@ use kiln_optim::{
 
 use crate::problem::{Free, MATRIX, VECTOR, panic_of, stepped};
 
-fn all() -> Vec<(&'static str, Box<dyn Fn() -> ModuleOptimizer>)> {
+type Make = Box<dyn Fn() -> ModuleOptimizer>;
+
+fn all() -> Vec<(&'static str, Make)> {
     vec![
         ("adam", Box::new(|| AdamConfig::new().with_amsgrad(true).init())),
         ("adamw", Box::new(|| AdamWConfig::new().init())),

@@ -99,6 +99,7 @@ macro_rules! activation {
     ($($layer:ident),*) => {
         /// An activation function chosen at run time.
         #[derive(Module, Debug)]
+        #[allow(clippy::large_enum_variant, reason = "the variants are the layers themselves, as users match them")]
         pub enum Activation {
             $(
                 #[doc = concat!("[`", stringify!($layer), "`].")]
