@@ -60,6 +60,12 @@ fn math() {
         }
         println!("{line}");
     }
+    let by = 3f32;
+    let f = select(Div, Kind::F32, 2, Level::detect()).unwrap();
+    // SAFETY: arrays of N elements and one number.
+    let seconds =
+        median(|| (0..100).for_each(|_| unsafe { f(out.as_mut_ptr().cast(), x.as_ptr().cast(), (&raw const by).cast(), x.as_ptr().cast(), N) }));
+    println!("math: division of 1024 elements by one number {:.0} ns", seconds * 1e7);
     let f = select(Add, Kind::F32, 0, Level::detect()).unwrap();
     for n in [1, 4, 16, 17, 64] {
         // SAFETY: as above.

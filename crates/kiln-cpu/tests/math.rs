@@ -227,3 +227,37 @@ fn short_and_uneven_lengths_agree_with_long_ones() {
         }
     }
 }
+
+#[test]
+fn division_by_one_number_is_exact() {
+    let x = patterns(9973);
+    for by in [1.0, 3.0, -7.0, 0.1, 1e-3, 65_535.0, 1.0 / 3.0, 1e18, -1e-18, 1e30, 1e-30, 0.0, f32::INFINITY, f32::NAN, 1.999_999_9, f32::MAX, 1e-45]
+    {
+        for &level in Level::available() {
+            let f = select(Elementwise::Div, Kind::F32, 2, level).unwrap();
+            let mut out = vec![0f32; x.len()];
+            // SAFETY: the slices have the same length, and the divisor is one number.
+            unsafe { f(out.as_mut_ptr().cast(), x.as_ptr().cast(), (&raw const by).cast(), std::ptr::null(), x.len()) };
+            for (&x, &got) in x.iter().zip(&out) {
+                let want = x / by;
+                assert!(got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(), "{}: {x:e} / {by:e} = {got:e}, not {want:e}", level.name());
+            }
+        }
+    }
+    let mut state = 7u64;
+    let mut draw = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        f32::from_bits(((state >> 41) as u32 & 0x7f_ffff) | 0x3f80_0000)
+    };
+    let x: Vec<f32> = (0..4096).map(|_| draw()).collect();
+    let f = select(Elementwise::Div, Kind::F32, 2, Level::detect()).unwrap();
+    let mut out = vec![0f32; x.len()];
+    for _ in 0..1000 {
+        let by = draw();
+        // SAFETY: as above.
+        unsafe { f(out.as_mut_ptr().cast(), x.as_ptr().cast(), (&raw const by).cast(), std::ptr::null(), x.len()) };
+        for (&x, &got) in x.iter().zip(&out) {
+            assert_eq!(got, x / by, "{x:e} / {by:e}");
+        }
+    }
+}

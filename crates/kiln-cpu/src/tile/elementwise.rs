@@ -96,6 +96,7 @@ fn f32_loop(op: Elementwise, scalars: usize, level: Level) -> Option<LoopFn> {
         Add => mixed::<AddF<f32>>(level, scalars),
         Sub => mixed::<SubF<f32>>(level, scalars),
         Mul => mixed::<MulF<f32>>(level, scalars),
+        Div if scalars == 2 => compiled::<DivideByOne>(level),
         Div => mixed::<DivF<f32>>(level, scalars),
         Max => mixed::<MaxF<f32>>(level, scalars),
         Min => mixed::<MinF<f32>>(level, scalars),

@@ -3,6 +3,7 @@ use core::marker::PhantomData;
 
 use super::function::Function;
 use crate::math::{Arith, Real};
+use crate::simd::Loop;
 
 /// Declares functions of floats: `Name(operands) { associated constants } => result`.
 macro_rules! float_functions {
@@ -119,4 +120,43 @@ float_functions! {
     Atan2F<R, A>(x, y) -> R { const SCALAR: bool = true; } => x.atan2(y);
     MaxF<R, A>(x, y) -> R {} => if (x > y) | x.is_nan() { x } else { y };
     MinF<R, A>(x, y) -> R {} => if (x < y) | x.is_nan() { x } else { y };
+}
+
+/// Divides `n` elements of `a` by the one number `b`: a product with its reciprocal, corrected to the very quotient (P. Markstein, "Computation of elementary
+/// functions on the IBM RISC System/6000", 1990), where nothing can overflow or vanish on the way.
+pub(super) struct DivideByOne;
+
+impl Loop for DivideByOne {
+    #[inline(always)]
+    unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+        const PIECE: usize = 256;
+        /// 2^60.
+        const HIGH: f32 = 1.152_921_5e18;
+        const LOW: f32 = 1.0 / HIGH;
+        // SAFETY: `n` elements and one number are readable; the destination is writable for `n` elements, apart from them.
+        let (dst, x, by) =
+            unsafe { (core::slice::from_raw_parts_mut(dst as *mut f32, n), core::slice::from_raw_parts(a as *const f32, n), *(b as *const f32)) };
+        if !A::FUSED || !(LOW..=HIGH).contains(&by.abs()) {
+            dst.iter_mut().zip(x).for_each(|(d, x)| *d = x / by);
+            return;
+        }
+        let recip = 1.0 / by;
+        // Plain loops over pieces: the compiler turns them into vector code, which it fails to do for branches inside.
+        for (d, x) in dst.chunks_mut(PIECE).zip(x.chunks(PIECE)) {
+            let mut extreme = 0u32;
+            for x in x {
+                let size = x.to_bits() & 0x7fff_ffff;
+                extreme |= ((size.wrapping_sub(LOW.to_bits()) > HIGH.to_bits() - LOW.to_bits()) & (size != 0)) as u32;
+            }
+            if extreme == 0 {
+                d.iter_mut().zip(x).for_each(|(d, &x)| {
+                    let q = x * recip;
+                    // The sign is that of the product, also for zero.
+                    *d = A::fma(A::fma(-q, by, x), recip, q).copysign(q);
+                });
+            } else {
+                d.iter_mut().zip(x).for_each(|(d, x)| *d = x / by);
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 use kiln_ir::BufId;
 use smallvec::SmallVec;
 
+use super::geometry::Mode;
 use super::plan::Plan;
 use super::random::RandomRow;
 use super::reduction::{SearchRows, rows as row_count};
@@ -9,6 +10,9 @@ use super::step::*;
 use super::stored::{Transposed, number};
 use super::word::argument_bits;
 use crate::memory::{Cache, OutOfMemory, Storage};
+
+/// Bytes asked for in advance at each step.
+const PREFETCH_STEP: usize = 1024;
 
 /// The memory a kernel works on.
 #[derive(Clone, Copy)]
@@ -84,6 +88,8 @@ pub(super) struct Frame<'a> {
     pub foreign: Foreign,
     /// Where each load last read, to foresee where it reads next.
     last: SmallVec<[*const u8; 8]>,
+    /// Bytes to ask for while steps compute: address, and how many.
+    ahead: SmallVec<[(*const u8, usize); 4]>,
     /// Position of the tile's first element (`Along`) or row (`Across`) among the reduced points.
     pub position: usize,
 }
@@ -98,7 +104,7 @@ impl<'a> Frame<'a> {
         let coords = SmallVec::from_elem(0, plan.geometry.dims.len());
         let foreign = Foreign { pointer: core::ptr::null_mut(), stride: 0 };
         let last = SmallVec::from_elem(core::ptr::null(), if plan.prefetch { plan.loads.len() } else { 0 });
-        let mut frame = Frame { run, _memory: memory, base, slots, coords, foreign, last, position: 0 };
+        let mut frame = Frame { run, _memory: memory, base, slots, coords, foreign, last, ahead: SmallVec::new(), position: 0 };
         for &(offset, bits) in &plan.constants {
             // SAFETY: constants have 8 bytes in the scratch memory.
             unsafe { *(base.add(offset) as *mut u64) = bits };
@@ -154,6 +160,7 @@ impl<'a> Frame<'a> {
         let n = tile.rows * tile.columns;
         let null = core::ptr::null();
         for step in steps {
+            self.ask_ahead();
             match *step {
                 Step::Map { run, dst, sources: [a, b, c], one } => {
                     // SAFETY: slots hold `n` elements (or the one that the loop reads), and a destination is no source.
@@ -277,6 +284,19 @@ impl<'a> Frame<'a> {
         }
     }
 
+    /// Asks for a few cache lines that the next tiles need. Spread over the steps, the requests never fill the queue of the memory unit.
+    #[inline]
+    fn ask_ahead(&mut self) {
+        let Some((from, bytes)) = self.ahead.last_mut() else { return };
+        let now = (*bytes).min(PREFETCH_STEP);
+        prefetch(*from, now);
+        *from = from.wrapping_add(now);
+        *bytes -= now;
+        if *bytes == 0 {
+            self.ahead.pop();
+        }
+    }
+
     /// Address of a store's first element of the tile.
     #[inline]
     fn target(&self, store: &StorePlan) -> *mut u8 {
@@ -328,11 +348,18 @@ impl<'a> Frame<'a> {
         let (rows, columns) = (tile.rows, tile.columns);
         let contiguous = (si == 1 || columns == 1) && (rows == 1 || so == columns as isize);
         let inside = load.bounds.is_empty() || self.is_inside(&load.bounds, tile);
-        if self.run.plan.prefetch && si == 1 {
-            let step = from.addr().wrapping_sub(self.last[number_of_load].addr());
+        if self.run.plan.prefetch && si == 1 && from > self.last[number_of_load] {
+            let plan = self.run.plan;
+            // The next row of a row kernel, or the tile as far ahead as this one was from the last; later passes over a row find it loaded.
+            let step = match plan.geometry.mode {
+                Mode::Along => plan.accesses[load.access as usize].coeffs[plan.geometry.lane] * load.stored as isize,
+                Mode::Map | Mode::Across => from.addr().wrapping_sub(self.last[number_of_load].addr()) as isize,
+            };
             self.last[number_of_load] = from;
-            let bytes = load.stored as usize * columns * if contiguous { rows } else { 1 };
-            prefetch(from.wrapping_add(step), bytes);
+            if step != 0 {
+                let bytes = load.stored as usize * columns * if contiguous { rows } else { 1 };
+                self.ahead.push((from.wrapping_offset(step), bytes));
+            }
         }
         if contiguous && inside && load.moves.native && !load.copied {
             self.slots[dst as usize] = from as *mut u8;

@@ -201,7 +201,9 @@ pub(super) fn choose(fused: &Fused, tile: usize, hot: usize, point: usize) -> Ge
             dims.push(1);
             dims.len() - 1
         });
-        let limit = (hot / (row * point).max(1)).clamp(16, tile);
+        // Several passes over a block find it in the second-level cache; a single one may take whole rows.
+        let passes = fused.expr.phases().into_iter().max().unwrap_or(0);
+        let limit = if passes > 1 { (16 * hot / (row * point).max(1)).clamp(16, tile) } else { tile };
         let columns = balanced(dims[inner], limit);
         let rows = if columns >= 256 { 1 } else { dims[outer].min((tile / columns).max(1)).max(1) };
         let grid = (0..kept).filter(|&a| a != inner).map(|a| (a, 1));
@@ -231,7 +233,8 @@ pub(super) fn choose(fused: &Fused, tile: usize, hot: usize, point: usize) -> Ge
     });
     let columns = if dims[outer] > 1 { dims[inner] } else { balanced(dims[inner], tile) };
     let rows = dims[outer].min((tile / columns.max(1)).max(1)).max(1);
-    let lanes = dims[lane].min((hot / (row * point).max(1)).clamp(1, 64)).max(1);
+    // Short rows share the work on kept values; long ones are followed through all passes one by one.
+    let lanes = dims[lane].min((tile / row.max(1)).clamp(1, 64)).max(1);
     let blocks = Nest::new(&dims, (0..kept).map(|a| (a, if a == lane { lanes } else { 1 })));
     let step = |a: usize| match a {
         a if a == inner => columns,

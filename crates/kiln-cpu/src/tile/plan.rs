@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
         let cost =
             expr.loads.iter().map(size).sum::<usize>() + expr.stores.iter().map(|s| bufs[s.buf.index()].dtype.size()).sum::<usize>() + arithmetic / 2;
         let read: usize = expr.loads.iter().map(|l| bufs[l.buf.index()].bytes()).sum();
-        let is_map = geometry.mode == Mode::Map;
+        let ahead = geometry.mode != Mode::Across;
         let count = expr.values.len();
         let plan = Plan {
             geometry,
@@ -174,7 +174,7 @@ impl<'a> Builder<'a> {
             first: Vec::new(),
             passes: Vec::new(),
             last: Vec::new(),
-            prefetch: arithmetic >= PREFETCH_COST && read >= PREFETCH_BYTES && is_map,
+            prefetch: arithmetic >= PREFETCH_COST && read >= PREFETCH_BYTES && ahead,
             cost: cost.max(1),
         };
         let mut builder = Builder {
