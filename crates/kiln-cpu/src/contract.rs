@@ -44,7 +44,9 @@ mod skinny;
 mod window;
 
 pub use engine::{Contraction, contract};
-pub use isa::{Isa, cap_isa, isa_name};
+#[cfg(feature = "std")]
+pub use isa::cap_isa;
+pub use isa::{Isa, isa_name};
 pub use lane::Element;
 pub use micro::Scalar;
 pub use operand::{Block, Grid, Offsets, Operand, Strided, View};

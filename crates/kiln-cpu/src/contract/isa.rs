@@ -167,11 +167,27 @@ pub enum Isa {
     Plain,
 }
 
-static CAP: core::sync::atomic::AtomicU8 = core::sync::atomic::AtomicU8::new(0);
+#[cfg(feature = "std")]
+std::thread_local! {
+    static CAP: core::cell::Cell<u8> = const { core::cell::Cell::new(Isa::Best as u8) };
+}
 
-/// Caps the instruction set of every contraction that starts afterwards, in the whole process.
+/// Caps the instruction set of every contraction that this thread starts from now on.
+#[cfg(feature = "std")]
 pub fn cap_isa(isa: Isa) {
-    CAP.store(isa as u8, core::sync::atomic::Ordering::Relaxed);
+    CAP.with(|cap| cap.set(isa as u8));
+}
+
+/// The cap of this thread.
+fn cap() -> u8 {
+    #[cfg(feature = "std")]
+    {
+        CAP.try_with(core::cell::Cell::get).unwrap_or(Isa::Best as u8)
+    }
+    #[cfg(not(feature = "std"))]
+    {
+        Isa::Best as u8
+    }
 }
 
 /// Chooses among the kernel tables of one element type.
@@ -180,7 +196,7 @@ macro_rules! choose {
         #[allow(private_interfaces)]
         impl Scalar for $t {
             fn kernels() -> &'static Kernels<Self> {
-                let cap = CAP.load(core::sync::atomic::Ordering::Relaxed);
+                let cap = cap();
                 #[cfg(target_arch = "x86_64")]
                 {
                     if cap == Isa::Best as u8 && has_avx512() {

@@ -188,7 +188,6 @@ fn layers_of_real_models_match_plain_loops() {
 
 #[test]
 fn narrower_instruction_sets_convolve_alike() {
-    // Other tests may run meanwhile: they are right with any instruction set.
     for isa in [Isa::Avx2, Isa::Plain] {
         cap_isa(isa);
         let mut rng = Rng::new(13);

@@ -233,7 +233,6 @@ fn long_sums_and_wide_results_match_plain_loops() {
 
 #[test]
 fn narrower_instruction_sets_match_plain_loops() {
-    // Other tests may run meanwhile: they are right with any instruction set.
     for isa in [Isa::Avx2, Isa::Plain] {
         cap_isa(isa);
         sweep::<f32>(6, 120);
