@@ -12,10 +12,12 @@ use crate::contract::{ParallelFor, Serial};
 use crate::math::Arith;
 use crate::pool::Pool;
 
-/// Lines scanned side by side, or columns of a block.
+/// Columns of a block.
 const SIDE: usize = 64;
-/// Lines of adjacent elements scanned side by side.
-const LINES: usize = 8;
+/// Elements of a line scanned as one step: groups of [`GROUP`] have short chains of their own, so that only one addition a step waits for the last.
+const STEP: usize = 16;
+/// See [`STEP`].
+const GROUP: usize = 4;
 /// Elements of a chunk of a long line, which is scanned in two passes.
 const CHUNK: usize = 16 << 10;
 
@@ -63,22 +65,19 @@ impl Scan {
 
     unsafe fn typed<T: Element>(&self, frame: &Frame<'_>, pieces: Range<usize>) {
         let k = &self.kernel;
-        let [outer, n, inner] = k.dims;
+        let [_, n, inner] = k.dims;
         if n == 0 {
             return;
         }
         let (x, out) = (frame.ptr::<T>(k.x).cast_const(), frame.ptr::<T>(k.out));
         for piece in pieces {
-            let block = if inner == 1 {
-                // Lines of adjacent elements, side by side.
-                let lines = LINES.min(outer - piece * LINES);
-                Block { op: k.op, x, out, first: piece * LINES * n, n, along: 1, lines, across: n }
-            } else {
-                let blocks = inner.div_ceil(SIDE);
-                let col = piece % blocks * SIDE;
-                Block { op: k.op, x, out, first: piece / blocks * n * inner + col, n, along: inner, lines: SIDE.min(inner - col), across: 1 }
-            };
-            vectorize(block);
+            if inner == 1 {
+                vectorize(Adjacent { op: k.op, x: x.wrapping_add(piece * n), out: out.wrapping_add(piece * n), n, before: None, store: true });
+                continue;
+            }
+            let blocks = inner.div_ceil(SIDE);
+            let col = piece % blocks * SIDE;
+            vectorize(Block { op: k.op, x, out, first: piece / blocks * n * inner + col, n, along: inner, columns: SIDE.min(inner - col) });
         }
     }
 }
@@ -106,25 +105,88 @@ struct Line<T: Element> {
 unsafe impl<T: Element> Sync for Line<T> {}
 
 impl<T: Element> Line<T> {
-    /// Scans a chunk from an earlier total, storing it or not; gives the last value.
-    unsafe fn scan(&self, first: usize, range: Range<usize>, before: Option<T::Wide>, store: bool) -> T::Wide {
-        let mut acc = before;
-        for i in range {
-            // SAFETY: the range lies in the line.
-            unsafe {
-                let x = (*self.x.add(first + i)).widen();
-                let v = acc.map_or(x, |a| step(self.op, a, x));
-                if store {
-                    *self.out.add(first + i) = T::narrow(v);
+    /// Scans a chunk of the line that begins at `first` from an earlier total, storing it or not; gives the last value.
+    fn scan(&self, first: usize, range: Range<usize>, before: Option<T::Wide>, store: bool) -> T::Wide {
+        let at = first + range.start;
+        vectorize(Adjacent { op: self.op, x: self.x.wrapping_add(at), out: self.out.wrapping_add(at), n: range.len(), before, store })
+    }
+}
+
+/// Adjacent elements, scanned from an earlier total if there is one.
+struct Adjacent<T: Element> {
+    op: ScanOp,
+    x: *const T,
+    out: *mut T,
+    n: usize,
+    before: Option<T::Wide>,
+    store: bool,
+}
+
+impl<T: Element> Body for Adjacent<T> {
+    type Out = T::Wide;
+
+    #[inline(always)]
+    fn run<A: Arith>(self) -> T::Wide {
+        match self.op {
+            ScanOp::Sum => self.steps(|a, x| a.add(x)),
+            ScanOp::Prod => self.steps(|a, x| a.mul(x)),
+            ScanOp::Max => self.steps(|a, x| a.larger(x)),
+            ScanOp::Min => self.steps(|a, x| a.smaller(x)),
+        }
+    }
+}
+
+impl<T: Element> Adjacent<T> {
+    #[inline(always)]
+    fn steps(self, f: impl Fn(T::Wide, T::Wide) -> T::Wide) -> T::Wide {
+        let mut acc = self.before;
+        let mut i = 0;
+        // SAFETY: the maker's promise: `n` elements on both sides.
+        unsafe {
+            while i + STEP <= self.n {
+                let mut v = [T::Wide::ZERO; STEP];
+                for (k, v) in v.iter_mut().enumerate() {
+                    *v = (*self.x.add(i + k)).widen();
+                }
+                for k in 1..GROUP {
+                    for g in 0..STEP / GROUP {
+                        v[g * GROUP + k] = f(v[g * GROUP + k - 1], v[g * GROUP + k]);
+                    }
+                }
+                for g in 1..STEP / GROUP {
+                    let total = v[g * GROUP - 1];
+                    for k in 0..GROUP {
+                        v[g * GROUP + k] = f(total, v[g * GROUP + k]);
+                    }
+                }
+                if let Some(a) = acc {
+                    for v in &mut v {
+                        *v = f(a, *v);
+                    }
+                }
+                acc = Some(v[STEP - 1]);
+                if self.store {
+                    for (k, v) in v.iter().enumerate() {
+                        *self.out.add(i + k) = T::narrow(*v);
+                    }
+                }
+                i += STEP;
+            }
+            while i < self.n {
+                let x = (*self.x.add(i)).widen();
+                let v = acc.map_or(x, |a| f(a, x));
+                if self.store {
+                    *self.out.add(i) = T::narrow(v);
                 }
                 acc = Some(v);
+                i += 1;
             }
         }
         acc.unwrap_or(T::Wide::ZERO)
     }
 }
 
-/// Lines scanned side by side: element `k` of line `l` is at `first + k * along + l * across`.
+/// Columns scanned side by side: element `k` of column `c` is at `first + k * along + c`.
 struct Block<T> {
     op: ScanOp,
     x: *const T,
@@ -132,8 +194,7 @@ struct Block<T> {
     first: usize,
     n: usize,
     along: usize,
-    lines: usize,
-    across: usize,
+    columns: usize,
 }
 
 impl<T: Element> Body for Block<T> {
@@ -142,39 +203,33 @@ impl<T: Element> Body for Block<T> {
     #[inline(always)]
     fn run<A: Arith>(self) {
         match self.op {
-            ScanOp::Sum => self.lines(|a, x| a.add(x)),
-            ScanOp::Prod => self.lines(|a, x| a.mul(x)),
-            ScanOp::Max => self.lines(|a, x| a.larger(x)),
-            ScanOp::Min => self.lines(|a, x| a.smaller(x)),
+            ScanOp::Sum => self.rows(|a, x| a.add(x)),
+            ScanOp::Prod => self.rows(|a, x| a.mul(x)),
+            ScanOp::Max => self.rows(|a, x| a.larger(x)),
+            ScanOp::Min => self.rows(|a, x| a.smaller(x)),
         }
     }
 }
 
 impl<T: Element> Block<T> {
     #[inline(always)]
-    fn lines(self, f: impl Fn(T::Wide, T::Wide) -> T::Wide) {
+    fn rows(self, f: impl Fn(T::Wide, T::Wide) -> T::Wide) {
         let mut acc = [T::Wide::ZERO; SIDE];
-        let acc = &mut acc[..self.lines];
-        // SAFETY: the maker's promise: the block lies in both buffers.
-        unsafe {
-            for (l, a) in acc.iter_mut().enumerate() {
-                let at = self.first + l * self.across;
-                *a = (*self.x.add(at)).widen();
-                *self.out.add(at) = T::narrow(*a);
-            }
-            for k in 1..self.n {
-                let row = self.first + k * self.along;
-                if self.across == 1 {
-                    let (x, out) = (self.x.add(row), self.out.add(row));
-                    for (l, a) in acc.iter_mut().enumerate() {
-                        *a = f(*a, (*x.add(l)).widen());
-                        *out.add(l) = T::narrow(*a);
+        let acc = &mut acc[..self.columns];
+        for k in 0..self.n {
+            let row = self.first + k * self.along;
+            // SAFETY: the maker's promise: the block lies in both buffers.
+            unsafe {
+                let (x, out) = (self.x.add(row), self.out.add(row));
+                if k == 0 {
+                    for (c, a) in acc.iter_mut().enumerate() {
+                        *a = (*x.add(c)).widen();
+                        *out.add(c) = T::narrow(*a);
                     }
                 } else {
-                    for (l, a) in acc.iter_mut().enumerate() {
-                        let at = row + l * self.across;
-                        *a = f(*a, (*self.x.add(at)).widen());
-                        *self.out.add(at) = T::narrow(*a);
+                    for (c, a) in acc.iter_mut().enumerate() {
+                        *a = f(*a, (*x.add(c)).widen());
+                        *out.add(c) = T::narrow(*a);
                     }
                 }
             }
@@ -188,7 +243,7 @@ impl Prepared for Scan {
         if self.is_long() {
             1
         } else if inner == 1 {
-            outer.div_ceil(LINES)
+            outer
         } else {
             outer * inner.div_ceil(SIDE)
         }

@@ -11,6 +11,8 @@ use crate::contract::scratch::Scratch;
 
 /// Lines from this length on are sorted by digits.
 const RADIX_FROM: usize = 512;
+/// Lines beside each other that are read and written together: as many as share cache lines.
+const SIDE: usize = 16;
 
 /// A prepared sort.
 pub(crate) struct Sort {
@@ -23,49 +25,60 @@ impl Sort {
         Sort { kernel: kernel.clone() }
     }
 
-    unsafe fn typed<T: Element + Key>(&self, frame: &Frame<'_>, lines: Range<usize>) {
+    unsafe fn typed<T: Element + Key>(&self, frame: &Frame<'_>, pieces: Range<usize>) {
         let [_, n, _] = self.kernel.dims;
         // SAFETY: as the caller's.
         unsafe {
             if T::SHORT && n <= u32::MAX as usize {
-                self.lines::<T, u64>(frame, lines, radix)
+                self.lines::<T, u64>(frame, pieces, radix)
             } else {
-                self.lines::<T, u128>(frame, lines, |words, _| words.sort_unstable())
+                self.lines::<T, u128>(frame, pieces, |words, _| words.sort_unstable())
             }
         }
     }
 
-    unsafe fn lines<T: Element + Key, W: Word>(&self, frame: &Frame<'_>, lines: Range<usize>, sort: impl Fn(&mut [W], &mut [W])) {
+    unsafe fn lines<T: Element + Key, W: Word>(&self, frame: &Frame<'_>, pieces: Range<usize>, sort: impl Fn(&mut [W], &mut [W])) {
         let k = &self.kernel;
         let [_, n, inner] = k.dims;
         if n == 0 {
             return;
         }
-        let held = Scratch::take(2 * n * core::mem::size_of::<W>());
-        // SAFETY: the scratch has room for two lines of words and is initialised; lines lie in the buffers.
+        let side = SIDE.min(inner);
+        let held = Scratch::take((side + 1) * n * core::mem::size_of::<W>());
+        // SAFETY: the scratch has room for the lines of words and is initialised; lines lie in the buffers.
         unsafe {
-            let words = core::slice::from_raw_parts_mut(held.ptr::<W>(), 2 * n);
-            let (words, spare) = words.split_at_mut(n);
+            let words = core::slice::from_raw_parts_mut(held.ptr::<W>(), (side + 1) * n);
+            let (words, spare) = words.split_at_mut(side * n);
             let x = frame.ptr::<T>(k.x).cast_const();
-            for line in lines {
-                let first = line / inner * n * inner + line % inner;
-                for (i, w) in words.iter_mut().enumerate() {
-                    let key = (*x.add(first + i * inner)).key();
-                    *w = W::new(if k.descending { !key } else { key }, T::SHORT, i);
+            let blocks = inner.div_ceil(SIDE);
+            for piece in pieces {
+                let first = piece / blocks * n * inner + piece % blocks * SIDE;
+                let lines = SIDE.min(inner - piece % blocks * SIDE);
+                for i in 0..n {
+                    for l in 0..lines {
+                        let key = (*x.add(first + i * inner + l)).key();
+                        words[l * n + i] = W::new(if k.descending { !key } else { key }, T::SHORT, i);
+                    }
                 }
-                if !words.is_sorted() {
-                    sort(words, spare);
+                for line in words.chunks_exact_mut(n).take(lines) {
+                    if !line.is_sorted() {
+                        sort(line, spare);
+                    }
                 }
                 if let Some(indices) = k.indices {
                     let to = frame.ptr::<i64>(indices);
-                    for (i, w) in words.iter().enumerate() {
-                        *to.add(first + i * inner) = w.position() as i64;
+                    for i in 0..n {
+                        for l in 0..lines {
+                            *to.add(first + i * inner + l) = words[l * n + i].position() as i64;
+                        }
                     }
                 }
                 if let Some(values) = k.values {
                     let to = frame.ptr::<T>(values);
-                    for (i, w) in words.iter().enumerate() {
-                        *to.add(first + i * inner) = *x.add(first + w.position() * inner);
+                    for i in 0..n {
+                        for l in 0..lines {
+                            *to.add(first + i * inner + l) = *x.add(first + words[l * n + i].position() * inner + l);
+                        }
                     }
                 }
             }
@@ -210,13 +223,13 @@ int_key! {
 
 impl Prepared for Sort {
     fn pieces(&self) -> usize {
-        self.kernel.dims[0] * self.kernel.dims[2]
+        self.kernel.dims[0] * self.kernel.dims[2].div_ceil(SIDE)
     }
 
     fn work(&self) -> usize {
-        let n = self.kernel.dims[1];
+        let [outer, n, inner] = self.kernel.dims;
         // A word is moved about once for each doubling of the line.
-        self.pieces() * n * (n.max(2).ilog2() as usize + 1) * 8
+        outer * inner * n * (n.max(2).ilog2() as usize + 1) * 8
     }
 
     unsafe fn run(&self, frame: &Frame<'_>, pieces: Range<usize>) {
