@@ -203,6 +203,107 @@ fn layer_norm(rows: usize, columns: usize) -> Graph {
     b.0
 }
 
+/// Gradient of a layer norm for its input, weight and bias.
+fn layer_norm_gradient(rows: usize, columns: usize) -> Graph {
+    use Elementwise::*;
+    let mut b = Build(Graph::new());
+    let (x, dy) = (b.0.input(&[rows, columns], DType::F32), b.0.input(&[rows, columns], DType::F32));
+    let (mean, r, gamma) = (b.0.input(&[rows, 1], DType::F32), b.0.input(&[rows, 1], DType::F32), b.0.input(&[columns], DType::F32));
+    let (mean, r, gamma) = (b.expand(mean, x), b.expand(r, x), b.expand(gamma, x));
+    let d = b.op(Sub, &[x, mean]);
+    let normal = b.op(Mul, &[d, r]);
+    let g = b.op(Mul, &[dy, gamma]);
+    let scale = b.scalar(1.0 / columns as f64);
+    let gn = b.op(Mul, &[g, normal]);
+    let s1 = b.reduce(ReduceOp::Sum, g, 2);
+    let s1 = b.op(Mul, &[s1, scale]);
+    let s1 = b.expand(s1, x);
+    let s2 = b.reduce(ReduceOp::Sum, gn, 2);
+    let s2 = b.op(Mul, &[s2, scale]);
+    let s2 = b.expand(s2, x);
+    let t = b.op(Mul, &[normal, s2]);
+    let u = b.op(Sub, &[g, s1]);
+    let u = b.op(Sub, &[u, t]);
+    let dx = b.op(Mul, &[u, r]);
+    let dn = b.op(Mul, &[dy, normal]);
+    let dgamma = b.reduce(ReduceOp::Sum, dn, 1);
+    let dbeta = b.reduce(ReduceOp::Sum, dy, 1);
+    b.0.outputs = vec![dx, dgamma, dbeta];
+    b.0
+}
+
+/// One step of Adam.
+fn adam(n: usize) -> Graph {
+    use Elementwise::*;
+    let mut b = Build(Graph::new());
+    let (p, g) = (b.0.input(&[n], DType::F32), b.0.input(&[n], DType::F32));
+    let (m, v) = (b.0.input(&[n], DType::F32), b.0.input(&[n], DType::F32));
+    let (b1, c1, b2, c2) = (b.scalar(0.9), b.scalar(0.1), b.scalar(0.999), b.scalar(0.001));
+    let (rate, eps) = (b.scalar(1e-3), b.scalar(1e-8));
+    let (m1, g1) = (b.op(Mul, &[m, b1]), b.op(Mul, &[g, c1]));
+    let m = b.op(Add, &[m1, g1]);
+    let (v1, gg) = (b.op(Mul, &[v, b2]), b.op(Mul, &[g, g]));
+    let g2 = b.op(Mul, &[gg, c2]);
+    let v = b.op(Add, &[v1, g2]);
+    let root = b.op(Sqrt, &[v]);
+    let root = b.op(Add, &[root, eps]);
+    let step = b.op(Div, &[m, root]);
+    let step = b.op(Mul, &[step, rate]);
+    let p = b.op(Sub, &[p, step]);
+    b.0.outputs = vec![p, m, v];
+    b.0
+}
+
+/// Mean and variance of each channel of `[n, c, hw]`.
+fn channel_statistics(n: usize, c: usize, hw: usize) -> Graph {
+    use Elementwise::*;
+    let mut b = Build(Graph::new());
+    let x = b.0.input(&[n, c, hw], DType::F32);
+    let scale = b.scalar(1.0 / (n * hw) as f64);
+    let sum = b.reduce(ReduceOp::Sum, x, 5);
+    let mean = b.op(Mul, &[sum, scale]);
+    let e = b.expand(mean, x);
+    let d = b.op(Sub, &[x, e]);
+    let d = b.op(Mul, &[d, d]);
+    let v = b.reduce(ReduceOp::Sum, d, 5);
+    b.0.outputs = vec![mean, v];
+    b.0
+}
+
+fn training() {
+    use Elementwise::*;
+    kernels("layer norm 2048 x 384", &[2048 * 384, 384, 384], layer_norm(2048, 384));
+    kernels("layer norm gradient 2048 x 384", &[2048 * 384, 2048 * 384, 2048, 2048, 384], layer_norm_gradient(2048, 384));
+    kernels("softmax 12288 x 256", &[12288 * 256], softmax(12288, 256));
+    kernels("gelu chain 2048 x 1536", &[2048 * 1536], chain(2048 * 1536));
+    kernels("adam 590 k", &[589_824; 4], adam(589_824));
+    kernels("statistics 64 x 32 x 784", &[64 * 32 * 784], channel_statistics(64, 32, 784));
+    kernels("statistics 64 x 64 x 49", &[64 * 64 * 49], channel_statistics(64, 64, 49));
+    for (rows, columns) in [(2048, 384), (2048, 1536), (64, 128), (65_536, 10)] {
+        let mut b = Build(Graph::new());
+        let x = b.0.input(&[rows, columns], DType::F32);
+        let y = b.reduce(ReduceOp::Sum, x, 1);
+        b.0.outputs = vec![y];
+        kernels(&format!("sum over {rows} rows of {columns}"), &[rows * columns], b.0);
+    }
+    let mut b = Build(Graph::new());
+    let (x, y) = (b.0.input(&[64, 32, 26, 26], DType::F32), b.0.input(&[32, 1, 1], DType::F32));
+    let y = b.expand(y, x);
+    let z = b.op(Add, &[x, y]);
+    let zero = b.scalar(0.0);
+    let z = b.op(Max, &[z, zero]);
+    b.0.outputs = vec![z];
+    kernels("bias and relu 64 x 32 x 676", &[64 * 32 * 676, 32], b.0);
+    for perm in [[0u8, 2, 1, 3], [0, 1, 3, 2]] {
+        let mut b = Build(Graph::new());
+        let x = b.0.input(&[8, 256, 6, 64], DType::F32);
+        let dims: Vec<usize> = perm.iter().map(|&p| [8, 256, 6, 64][p as usize]).collect();
+        let y = b.0.add_as(Op::Permute(perm.into_iter().collect()), &[x], &dims, DType::F32).unwrap();
+        b.0.outputs = vec![y];
+        kernels(&format!("permute {perm:?} of 8 x 256 x 6 x 64"), &[8 * 256 * 6 * 64], b.0);
+    }
+}
+
 fn tiles() {
     for n in [1 << 24, 4096, 16] {
         kernels(&format!("gelu(x a + b) sigmoid(x), {n}"), &[n], chain(n));
@@ -246,6 +347,9 @@ fn main() {
     }
     if run("math") {
         math();
+    }
+    if run("training") {
+        training();
     }
     if run("tiles") {
         tiles();

@@ -107,6 +107,9 @@ pub(super) fn region(dims: &[usize], tile: usize) -> Geometry {
 /// Above this many reduced points tiles go along them even if that is not the contiguous way to store results.
 const SHORT_ROW: usize = 32;
 
+/// Blocks of a column reduction that should exist, if they are not too narrow for that.
+const MIN_BLOCKS: usize = 4;
+
 /// How well an axis suits tile rows: how many bytes are moved in order along it.
 fn score(expr: &Expr, axis: usize) -> usize {
     let weigh = |coeff: isize| match coeff {
@@ -204,7 +207,10 @@ pub(super) fn choose(fused: &Fused, tile: usize, hot: usize, point: usize) -> Ge
         // Several passes over a block find it in the second-level cache; a single one may take whole rows.
         let passes = fused.expr.phases().into_iter().max().unwrap_or(0);
         let limit = if passes > 1 { (16 * hot / (row * point).max(1)).clamp(16, tile) } else { tile };
-        let columns = balanced(dims[inner], limit);
+        // A few blocks at least, so that several threads have something to do; a sum's order does not depend on them.
+        let others: usize = (0..kept).filter(|&a| a != inner).map(|a| dims[a]).product();
+        let share = dims[inner].div_ceil(MIN_BLOCKS.div_ceil(others.max(1))).max(64);
+        let columns = balanced(dims[inner], limit.min(share.next_multiple_of(16)));
         let rows = if columns >= 256 { 1 } else { dims[outer].min((tile / columns).max(1)).max(1) };
         let grid = (0..kept).filter(|&a| a != inner).map(|a| (a, 1));
         let blocks = Nest::new(&dims, grid.chain([(inner, columns)]));
