@@ -221,7 +221,7 @@ fn mistakes_name_the_op_and_both_sides() {
     check_panics(|| a.add(&a.cast(DType::I64)), "add: dtypes differ: f32[2, 3], i64[2, 3]");
     check_panics(|| a.reshape(&[7]), "reshape: [7] has 7 elements, the tensor has 6");
     check_panics(|| a.expand(&[3, 3]), "expand: [2, 3] does not broadcast to [3, 3]");
-    check_panics(|| a.narrow(1, 2, 2), "slice: 2 elements from 2 by 1 on axis 1 of [2, 3]");
+    check_panics(|| a.narrow(1, 2, 2), "narrow: 2 elements from 2 by 1 on axis 1 of [2, 3]");
     check_panics(|| a.sum(&[2]), "sum: axis 2 is out of range for a tensor of rank 2: [2, 3]");
     check_panics(|| a.permute(&[0, 0]), "permute: [0, 0] is not a permutation");
     check_panics(|| RawTensor::cat(&[a.clone(), b.clone()], 0), "concat: shapes must agree on every axis but 0");

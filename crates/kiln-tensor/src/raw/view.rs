@@ -120,23 +120,23 @@ impl RawTensor {
     /// A slice of some axes. Starts are run-time scalars: a start that moves from step to step does not make new programs.
     #[track_caller]
     pub fn slice(&self, ranges: &[SliceRange]) -> RawTensor {
-        self.slice_at(ranges, SliceRange::operand)
+        self.slice_at("slice", ranges, SliceRange::operand)
     }
 
     /// A slice whose starts follow from the structure, as constants.
     #[track_caller]
     pub(crate) fn slice_fixed(&self, ranges: &[SliceRange]) -> RawTensor {
-        self.slice_at(ranges, |r| constant(RawTensor::INDEX, if r.len == 0 { 0.0 } else { r.start as f64 }))
+        self.slice_at("slice", ranges, |r| constant(RawTensor::INDEX, if r.len == 0 { 0.0 } else { r.start as f64 }))
     }
 
     #[track_caller]
-    fn slice_at(&self, ranges: &[SliceRange], start: impl Fn(&SliceRange) -> Operand<'static>) -> RawTensor {
+    fn slice_at(&self, op: &str, ranges: &[SliceRange], start: impl Fn(&SliceRange) -> Operand<'static>) -> RawTensor {
         let mut dims = Dims::from_slice(self.dims());
         let mut operands: SmallVec<[Operand<'_>; 8]> = SmallVec::new();
         operands.push(Operand::Tensor(self));
         let mut axes = SmallVec::new();
         for r in ranges {
-            r.check("slice", self.dims());
+            r.check(op, self.dims());
             dims[r.axis] = r.len;
             if !r.is_whole(self.dims()) {
                 axes.push(r.attr());
@@ -152,7 +152,7 @@ impl RawTensor {
     /// One axis of [`RawTensor::slice`].
     #[track_caller]
     pub fn narrow(&self, axis: usize, start: usize, len: usize) -> RawTensor {
-        self.slice(&[SliceRange::new(axis, start, len)])
+        self.slice_at("narrow", &[SliceRange::new(axis, start, len)], SliceRange::operand)
     }
 
     /// This tensor with a slice replaced by `value`, which is broadcast to the slice's sizes.
