@@ -8,6 +8,7 @@ extern crate alloc;
 
 mod api;
 mod autodiff;
+pub mod container;
 mod data;
 mod device;
 mod distribution;
@@ -40,6 +41,8 @@ pub mod ops {
 }
 
 pub use api::cast::Cast;
+#[cfg(feature = "std")]
+pub use api::check_closeness;
 pub use api::kind::{Bool, Float, Int};
 #[cfg(feature = "linalg")]
 pub use api::linalg;

@@ -31,6 +31,11 @@ pub mod tensor {
     pub use kiln_tensor::*;
 }
 
+#[cfg(feature = "linalg")]
+pub use kiln_tensor::linalg;
+#[cfg(feature = "signal")]
+pub use kiln_tensor::signal;
+
 /// Modules: the trait, its derive, parameters, visitors, display.
 pub mod module {
     pub use kiln_module::module::*;

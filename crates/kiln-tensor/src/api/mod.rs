@@ -5,6 +5,8 @@ mod analysis;
 mod arithmetic;
 mod boolean;
 pub mod cast;
+#[cfg(feature = "std")]
+mod closeness;
 mod comparison;
 mod creation;
 mod einsum;
@@ -31,6 +33,8 @@ pub mod signal;
 mod transfer;
 mod view;
 
+#[cfg(feature = "std")]
+pub use closeness::check_closeness;
 pub use comparison::{DEFAULT_ATOL, DEFAULT_RTOL};
 pub use creation::TensorCreationOptions;
 pub use einsum::{EinsumOperand, check_einsum_equation};
