@@ -62,14 +62,21 @@ macro_rules! integers {
             #[inline]
             #[track_caller]
             fn as_index(self) -> isize {
-                isize::try_from(self).unwrap_or_else(|_| panic!("index {self} does not fit isize"))
+                // A closure would report its own line instead of the caller's.
+                match isize::try_from(self) {
+                    Ok(index) => index,
+                    Err(_) => panic!("index {self} does not fit isize"),
+                }
             }
         }
         impl AsSize for $t {
             #[inline]
             #[track_caller]
             fn as_size(self) -> usize {
-                usize::try_from(self).unwrap_or_else(|_| panic!("size {self} is negative or too large"))
+                match usize::try_from(self) {
+                    Ok(size) => size,
+                    Err(_) => panic!("size {self} is negative or too large"),
+                }
             }
         }
     )*};
@@ -130,7 +137,10 @@ impl IndexWrap {
     /// When the index is out of range.
     #[track_caller]
     pub fn expect_wrap<I: AsIndex>(&self, idx: I, size: usize) -> usize {
-        self.try_wrap(idx, size).unwrap_or_else(|e| panic!("{e}"))
+        match self.try_wrap(idx, size) {
+            Ok(position) => position,
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// The element position in `0..size`.
