@@ -1,6 +1,6 @@
 //! Derive macros of Kiln: `Module`, `Config` and `RecordState`.
 //!
-//! Start reading at [`module`] or [`config`]. Generated code names Kiln's items through the crate the *user's* manifest
+//! Start reading at `module` or `config`. Generated code names Kiln's items through the crate the *user's* manifest
 //! depends on (see `root`), so it works under any crate name.
 
 mod bounds;
