@@ -420,3 +420,76 @@ fn updates_of_a_reduced_gradient_stay_in_the_reducing_kernel() {
     "#]],
     );
 }
+
+#[test]
+fn a_cheap_operand_is_computed_while_it_is_packed() {
+    let mut b = Build::default();
+    let x = b.input(&[16, 8]);
+    let w = b.input(&[8, 32]);
+    let two = b.constant(2.0);
+    let x = b.ew(Elementwise::Mul, &[x, two]);
+    let y = b.0.add(Op::Dot, &[x, w]).unwrap();
+    b.output(y);
+    check(
+        b,
+        expect![[r#"
+        program: 1 kernels in 1 launches, 3.5 KiB moved, 8.2 k flop, arena 0 B
+        [0] dot [] 16x8x32 f32
+            lhs computed:
+            v0 = in0:f32[8*i0+i1] : f32
+            v1 = 2.0 : f32
+            v2 = mul v0 v1 : f32
+            rhs in1:f32[32*i0+i1]
+            v0 = acc : f32
+            out0:f32[32*i0+i1] <- v0
+        out0: new, 2.0 KiB
+    "#]],
+    );
+}
+
+#[test]
+fn the_gradient_of_slices_of_one_tensor_is_written_as_a_concatenation() {
+    let mut b = Build::default();
+    let zero = b.constant(0.0);
+    let mut parts = Vec::new();
+    for k in 0..3u64 {
+        let g = b.input(&[2, 4]);
+        let base = b.expand(zero, &[2, 12]);
+        let start = b.0.constant(DType::I64, k * 4);
+        let axes = [kiln_ir::op::SliceAxis { axis: 1, step: 1 }];
+        parts.push(b.0.add(Op::Update(axes[..].into()), &[base, g, start]).unwrap());
+    }
+    let s = b.ew(Elementwise::Add, &[parts[0], parts[1]]);
+    let s = b.ew(Elementwise::Add, &[s, parts[2]]);
+    b.output(s);
+    check(
+        b,
+        expect![[r#"
+        program: 8 kernels in 8 launches, 1.4 KiB moved, 48 flop, arena 512 B
+        [0] fused [24] over []
+            v0 = 0.0 : f32
+            v1 = cast v0 : f32
+            b1@0:f32[i0] <- v1
+        [1] copy b1@0:f32 -> b2@128:f32
+        [2] fused [2, 4] over []
+            v0 = in0:f32[4*i0+i1] : f32
+            b2@128:f32[12*i0+i1] <- v0
+        [3] copy b1@0:f32 -> b4@256:f32
+        [4] fused [2, 4] over []
+            v0 = in1:f32[4*i0+i1] : f32
+            b4@256:f32[12*i0+i1+4] <- v0
+        [5] copy b1@0:f32 -> b6@384:f32
+        [6] fused [2, 4] over []
+            v0 = in2:f32[4*i0+i1] : f32
+            b6@384:f32[12*i0+i1+8] <- v0
+        [7] fused [24] over []
+            v0 = b2@128:f32[i0] : f32
+            v1 = b4@256:f32[i0] : f32
+            v2 = add v0 v1 : f32
+            v3 = b6@384:f32[i0] : f32
+            v4 = add v3 v2 : f32
+            out0:f32[i0] <- v4
+        out0: new, 96 B
+    "#]],
+    );
+}

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use hashbrown::HashMap;
 use kiln_ir::{DType, Dims, Executable, Graph, NodeId, Op, OpInputs, Program};
 
-use super::recording::{Code, Recording};
+use super::recording::{Code, Recorded, Recording};
 use crate::lock::Mutex;
 
 /// Most programs kept.
@@ -40,6 +40,14 @@ struct Kept {
     inputs: OpInputs,
     dims: Dims,
     dtype: DType,
+}
+
+impl Kept {
+    /// Whether a node of the same op and operands has the same sizes. Those of elementwise nodes follow from their operands, so their slots, which are all
+    /// over memory, are left alone.
+    fn has_sizes_of(&self, n: &Recorded) -> bool {
+        matches!(n.code, Code::Elementwise(_)) || n.slot.as_ref().is_none_or(|s| s.dims == self.dims)
+    }
 }
 
 /// A structure and its program.
@@ -79,11 +87,7 @@ impl Entry {
             && self.donated == r.donated
             && self.starts == r.starts
             && self.ops == r.ops
-            && self
-                .nodes
-                .iter()
-                .zip(&r.nodes)
-                .all(|(k, n)| k.code == n.code && k.inputs == n.inputs && k.dtype == n.dtype && n.slot.as_ref().is_none_or(|s| s.dims == k.dims))
+            && self.nodes.iter().zip(&r.nodes).all(|(k, n)| k.code == n.code && k.inputs == n.inputs && k.dtype == n.dtype && k.has_sizes_of(n))
     }
 
     /// The graph, with `built_in` starts as constants.
