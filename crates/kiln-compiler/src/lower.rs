@@ -31,7 +31,7 @@ pub fn resolve_view(graph: &Graph, node: NodeId, at: &Coord, space: &Space) -> R
 }
 
 /// The place in the operand of a view.
-fn through_view(graph: &Graph, n: NodeId, c: &Coord, space: &Space) -> Result<Coord, Need> {
+pub fn through_view(graph: &Graph, n: NodeId, c: &Coord, space: &Space) -> Result<Coord, Need> {
     let node = graph.node(n);
     let inner = &graph.node(node.inputs[0]).dims;
     match &node.op {

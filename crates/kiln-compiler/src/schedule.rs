@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::Options;
 use crate::groups::{Groups, Kind};
 use crate::index::{Coord, Space};
-use crate::lower::resolve_view;
+use crate::lower::{is_zero, through_view};
 use crate::relation::{Pattern, Relation, canonical, source};
 
 /// Recomputing a value in each further kernel must not cost more than this many additions an element.
@@ -370,26 +370,33 @@ impl Scheduler<'_> {
         let strided = match &node.op {
             Op::Dot => Some(Space::kept(&self.graph.node(operand).dims)),
             Op::Attention(_) | Op::AttentionGrad(_) | Op::Gather { .. } => Some(Space::kept(&self.graph.node(operand).dims)),
+            Op::Scatter { .. } if slot == 0 && is_zero(self.graph, operand) => return,
             Op::Scatter { .. } if slot > 0 => Some(Space::kept(&self.graph.node(operand).dims)),
             // Concatenation and update read their operands through expressions.
             Op::Concat { .. } | Op::Pad(_) => return,
             Op::Update(_) if slot == 1 => return,
             _ => None,
         };
-        if let Some(space) = strided {
-            let at = Coord::flat(space.identity(true));
-            if let Ok((base, _)) = resolve_view(self.graph, operand, &at, &space) {
-                if node.op == Op::Dot && self.is_prologue(base) {
-                    return;
-                }
-                let leaf = matches!(self.graph.node(base).op.class(), Class::Leaf) && !matches!(self.graph.node(base).op, Op::Input(_));
-                if !leaf {
-                    self.stored[base.index()] = true;
-                    return;
-                }
+        let Some(space) = strided else {
+            self.stored[canonical(self.graph, operand).index()] = true;
+            return;
+        };
+        // The first node down the views that is in memory, or else should be.
+        let (mut q, mut at) = (operand, Coord::flat(space.identity(true)));
+        while !self.stored[q.index()] && self.graph.node(q).op.is_view() {
+            match through_view(self.graph, q, &at, &space) {
+                Ok(below) => at = below,
+                Err(_) => break,
             }
+            q = self.graph.node(q).inputs[0];
         }
-        self.stored[canonical(self.graph, operand).index()] = true;
+        let class = self.graph.node(q).op.class();
+        if node.op == Op::Dot && self.is_prologue(q) {
+            return;
+        }
+        // A leaf that is not an input has no memory to be viewed in.
+        let q = if class == Class::Leaf && !matches!(self.graph.node(q).op, Op::Input(_)) { canonical(self.graph, operand) } else { q };
+        self.stored[q.index()] = true;
     }
 
     /// Whether a dot may compute this operand while it packs it: a cheap value that nobody else reads.

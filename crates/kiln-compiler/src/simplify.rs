@@ -147,7 +147,7 @@ impl Builder {
         }
     }
 
-    fn rewrite(&self, node: &Node) -> Rewrite {
+    fn rewrite(&mut self, node: &Node) -> Rewrite {
         match &node.op {
             Op::Elementwise(e) => self.elementwise(*e, node),
             Op::Cast => self.cast(node),
@@ -158,11 +158,12 @@ impl Builder {
             Op::Reduce { op, axes } => self.reduce(*op, *axes, node),
             Op::Pad(pads) if pads.iter().all(|p| *p == (0, 0)) => Rewrite::Same(node.inputs[0]),
             Op::Concat { axis } => self.concat(*axis, node),
+            Op::Update(axes) => self.update(axes, node),
             _ => Rewrite::Keep,
         }
     }
 
-    fn elementwise(&self, e: Elementwise, node: &Node) -> Rewrite {
+    fn elementwise(&mut self, e: Elementwise, node: &Node) -> Rewrite {
         use Elementwise::*;
         // A broadcast scalar operand is read as a scalar.
         if !node.dims.is_empty() {
@@ -180,10 +181,10 @@ impl Builder {
             }
             if inputs.iter().all(|i| self.node(*i).dims.is_empty()) {
                 // All operands are scalars: compute once and broadcast.
-                if changed {
-                    return Rewrite::Keep;
-                }
-            } else if changed {
+                let scalar = self.add(Node { op: node.op.clone(), inputs, dims: Dims::new(), dtype: node.dtype });
+                return self.shaped(scalar, &node.dims);
+            }
+            if changed {
                 return Rewrite::Into(Node { op: node.op.clone(), inputs, dims: node.dims.clone(), dtype: node.dtype });
             }
         }
@@ -212,7 +213,7 @@ impl Builder {
                 } else if self.is_number(x, 0) && !self.negative_zero_matters(dtype) {
                     self.shaped(y, &node.dims)
                 } else {
-                    Rewrite::Keep
+                    self.join_pads(x, y, node).or_else(|| self.join_pads(y, x, node)).unwrap_or(Rewrite::Keep)
                 }
             }
             Sub if self.is_number(node.inputs[1], 0) => self.shaped(x, &node.dims),
@@ -238,6 +239,54 @@ impl Builder {
             }
             _ => Rewrite::Keep,
         }
+    }
+
+    /// The axis, offset and operand of a tensor padded with zeros along one axis only.
+    fn zero_pad(&self, id: NodeId) -> Option<(usize, usize, NodeId)> {
+        let node = self.node(id);
+        let Op::Pad(pads) = &node.op else { return None };
+        let mut padded = pads.iter().enumerate().filter(|(_, p)| **p != (0, 0));
+        let ((axis, p), None) = (padded.next()?, padded.next()) else { return None };
+        self.is_number(node.inputs[1], 0).then_some((axis, p.0, node.inputs[0]))
+    }
+
+    /// The sum of two tensors padded so that one begins where the other ends is their concatenation: what gradients of slices add up to.
+    fn join_pads(&mut self, x: NodeId, y: NodeId, node: &Node) -> Option<Rewrite> {
+        let ((axis, lo, a), (other, at, b)) = (self.zero_pad(x)?, self.zero_pad(y)?);
+        let (na, nb) = (self.node(a).dims[axis], self.node(b).dims[axis]);
+        if axis != other || lo + na != at {
+            return None;
+        }
+        let mut parts = OpInputs::new();
+        for part in [a, b] {
+            match &self.node(part).op {
+                Op::Concat { axis: inner } if *inner == axis => parts.extend(self.node(part).inputs.iter().copied()),
+                _ => parts.push(part),
+            }
+        }
+        let mut dims = node.dims.clone();
+        let hi = dims[axis] - at - nb;
+        dims[axis] = na + nb;
+        let joined = self.add(Node { op: Op::Concat { axis }, inputs: parts, dims, dtype: node.dtype });
+        let fill = self.node(x).inputs[1];
+        let pads = (0..node.dims.len()).map(|d| if d == axis { (lo, hi) } else { (0, 0) }).collect();
+        Some(Rewrite::Into(Node { op: Op::Pad(pads), inputs: OpInputs::from_slice(&[joined, fill]), dims: node.dims.clone(), dtype: node.dtype }))
+    }
+
+    /// A region written into zeros at a fixed place is padding.
+    fn update(&mut self, axes: &[kiln_ir::op::SliceAxis], node: &Node) -> Rewrite {
+        let (base, value) = (node.inputs[0], node.inputs[1]);
+        if self.constant(base) != Some(0) || axes.iter().any(|a| a.step != 1) {
+            return Rewrite::Keep;
+        }
+        let mut pads: SmallVec<[(usize, usize); 6]> = SmallVec::from_elem((0, 0), node.dims.len());
+        for (a, start) in axes.iter().zip(&node.inputs[2..]) {
+            let Some(start) = self.constant(*start) else { return Rewrite::Keep };
+            let axis = a.axis as usize;
+            pads[axis] = (start as usize, node.dims[axis] - start as usize - self.node(value).dims[axis]);
+        }
+        let zero = self.add(constant(node.dtype, 0));
+        Rewrite::Into(Node { op: Op::Pad(pads), inputs: OpInputs::from_slice(&[value, zero]), dims: node.dims.clone(), dtype: node.dtype })
     }
 
     /// `-0.0 + 0.0` is `0.0`: dropping a float addition of zero could keep a minus sign.
@@ -267,12 +316,18 @@ impl Builder {
         }
     }
 
-    fn cast(&self, node: &Node) -> Rewrite {
+    fn cast(&mut self, node: &Node) -> Rewrite {
         let x = node.inputs[0];
         let from = self.node(x);
         if from.dtype == node.dtype {
             return Rewrite::Same(x);
         }
+        if from.op == Op::Expand && self.node(from.inputs[0]).dims.is_empty() {
+            let inputs = from.inputs.clone();
+            let scalar = self.add(Node { op: Op::Cast, inputs, dims: Dims::new(), dtype: node.dtype });
+            return self.shaped(scalar, &node.dims);
+        }
+        let from = self.node(x);
         if let Op::Const(w) = from.op
             && matches!(node.dtype, DType::F64 | DType::F32)
         {

@@ -465,31 +465,18 @@ fn the_gradient_of_slices_of_one_tensor_is_written_as_a_concatenation() {
     check(
         b,
         expect![[r#"
-        program: 8 kernels in 8 launches, 1.4 KiB moved, 48 flop, arena 512 B
-        [0] fused [24] over []
-            v0 = 0.0 : f32
-            v1 = cast v0 : f32
-            b1@0:f32[i0] <- v1
-        [1] copy b1@0:f32 -> b2@128:f32
-        [2] fused [2, 4] over []
-            v0 = in0:f32[4*i0+i1] : f32
-            b2@128:f32[12*i0+i1] <- v0
-        [3] copy b1@0:f32 -> b4@256:f32
-        [4] fused [2, 4] over []
-            v0 = in1:f32[4*i0+i1] : f32
-            b4@256:f32[12*i0+i1+4] <- v0
-        [5] copy b1@0:f32 -> b6@384:f32
-        [6] fused [2, 4] over []
-            v0 = in2:f32[4*i0+i1] : f32
-            b6@384:f32[12*i0+i1+8] <- v0
-        [7] fused [24] over []
-            v0 = b2@128:f32[i0] : f32
-            v1 = b4@256:f32[i0] : f32
-            v2 = add v0 v1 : f32
-            v3 = b6@384:f32[i0] : f32
-            v4 = add v3 v2 : f32
-            out0:f32[i0] <- v4
-        out0: new, 96 B
-    "#]],
+            program: 3 kernels in 1 launches, 384 B moved, 0 flop, arena 0 B
+            launch 0: 3 kernels
+            [0] fused [2, 4] over []
+                v0 = in0:f32[4*i0+i1] : f32
+                out0:f32[12*i0+i1] <- v0
+            [0] fused [2, 4] over []
+                v0 = in1:f32[4*i0+i1] : f32
+                out0:f32[12*i0+i1+4] <- v0
+            [0] fused [2, 4] over []
+                v0 = in2:f32[4*i0+i1] : f32
+                out0:f32[12*i0+i1+8] <- v0
+            out0: new, 96 B
+        "#]],
     );
 }
