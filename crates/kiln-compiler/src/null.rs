@@ -28,7 +28,7 @@ impl Null {
 
     /// Limits of a small CPU.
     pub fn cpu_limits() -> Limits {
-        Limits { parallelism: 2, row_bytes: 64 << 10, grain_bytes: 32 << 10, epilogues: true, max_buffers: 1024 }
+        Limits { parallelism: 2, epilogues: true }
     }
 }
 

@@ -12,7 +12,7 @@ use spin::Mutex;
 use crate::kernels::{Failure, Frame};
 use crate::launch::Schedule;
 use crate::memory::{Cache, OutOfMemory, Storage};
-use crate::pool::{GRAIN_BYTES, Pool};
+use crate::pool::Pool;
 use crate::simd::Level;
 
 /// The CPU.
@@ -64,13 +64,7 @@ impl CpuRuntime {
     pub fn global() -> Arc<CpuRuntime> {
         static RUNTIME: spin::Once<Arc<CpuRuntime>> = spin::Once::new();
         let make = || {
-            let limits = Limits {
-                parallelism: Pool::global().threads(),
-                row_bytes: 32 << 10,
-                grain_bytes: GRAIN_BYTES,
-                epilogues: true,
-                max_buffers: usize::MAX,
-            };
+            let limits = Limits { parallelism: Pool::global().threads(), epilogues: true };
             Arc::new(CpuRuntime { limits, allocations: AtomicU64::new(0) })
         };
         RUNTIME.call_once(make).clone()

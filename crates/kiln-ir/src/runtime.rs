@@ -51,14 +51,8 @@ impl Buffer {
 pub struct Limits {
     /// Independent workers (cores, multiprocessors): when a reduction has fewer results it is split in two stages.
     pub parallelism: usize,
-    /// A row kernel keeps rows up to this many bytes near its core (L1, registers, shared memory).
-    pub row_bytes: usize,
-    /// Bytes one worker should at least have to be worth waking.
-    pub grain_bytes: usize,
     /// Whether epilogues may be fused into contractions.
     pub epilogues: bool,
-    /// Most buffers one kernel may touch.
-    pub max_buffers: usize,
 }
 
 /// A device, for people.

@@ -60,7 +60,7 @@ pub struct HostRuntime {
 impl HostRuntime {
     /// A runtime with memory statistics of its own.
     pub fn new() -> Self {
-        let limits = Limits { parallelism: 1, row_bytes: 32 << 10, grain_bytes: 64 << 10, epilogues: true, max_buffers: usize::MAX };
+        let limits = Limits { parallelism: 1, epilogues: true };
         HostRuntime { limits, usage: Arc::default() }
     }
 
