@@ -5,11 +5,11 @@ use kiln_compiler::{Options, compile_with, print::print};
 use kiln_ir::DType;
 use kiln_ir::interp::{self, Tensor};
 
-/// Runs one case both ways; the error says what differs.
-fn run_seed(seed: u64, ops: usize) -> Result<(), String> {
+/// Runs one case both ways and says whether it had a value; the error says what differs.
+fn run_seed(seed: u64, ops: usize) -> Result<bool, String> {
     let case = random_case(seed, ops);
     // A random index may be out of range of what an earlier op made: such a case has no value.
-    let Ok(expected) = interp::run(&case.graph, &case.inputs, &case.args) else { return Ok(()) };
+    let Ok(expected) = interp::run(&case.graph, &case.inputs, &case.args) else { return Ok(false) };
     let bytes: Vec<Vec<u8>> = case.inputs.iter().map(Tensor::to_bytes).collect();
     for fuse in [false, true] {
         let options = Options { fuse, ..Options::default() };
@@ -21,7 +21,7 @@ fn run_seed(seed: u64, ops: usize) -> Result<(), String> {
             compare(&got, want).map_err(|e| context(format!("output {o}: {e}")))?;
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn compare(got: &Tensor, want: &Tensor) -> Result<(), String> {
@@ -40,11 +40,15 @@ fn compare(got: &Tensor, want: &Tensor) -> Result<(), String> {
 }
 
 fn run_range(seeds: core::ops::Range<u64>, ops: fn(u64) -> usize) {
+    let (all, mut ran) = (seeds.end - seeds.start, 0);
     let failed: Vec<String> = seeds
         .filter_map(|s| {
             let r = std::panic::catch_unwind(|| run_seed(s, ops(s)));
             match r {
-                Ok(Ok(())) => None,
+                Ok(Ok(valued)) => {
+                    ran += valued as u64;
+                    None
+                }
                 Ok(Err(e)) => Some(e),
                 Err(p) => Some(format!("seed {s} panics: {}", p.downcast_ref::<String>().cloned().unwrap_or_default())),
             }
@@ -52,6 +56,7 @@ fn run_range(seeds: core::ops::Range<u64>, ops: fn(u64) -> usize) {
         .take(3)
         .collect();
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
+    assert!(ran * 10 > all * 9, "only {ran} of {all} random graphs had a value");
 }
 
 /// Number of programs: `KILN_FUZZ` for a longer run.
