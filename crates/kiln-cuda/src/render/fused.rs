@@ -1,0 +1,14 @@
+//! Fused kernels, loops over an expression with reductions.
+use kiln_ir::kernel::Fused;
+use kiln_ir::{Program, RuntimeError};
+
+use super::unsupported;
+use crate::steps::{Chip, Steps};
+
+/// The steps of a kernel.
+///
+/// # Errors
+/// [`RuntimeError::Unsupported`]: such kernels run on the host.
+pub fn render(_: &Fused, _: &Program, _: &Chip) -> Result<Steps, RuntimeError> {
+    Err(unsupported("fused"))
+}

@@ -1,0 +1,14 @@
+//! Pools, their gradients and folds.
+use kiln_ir::kernel::PoolKernel;
+use kiln_ir::{Program, RuntimeError};
+
+use super::unsupported;
+use crate::steps::{Chip, Steps};
+
+/// The steps of a kernel.
+///
+/// # Errors
+/// [`RuntimeError::Unsupported`]: such kernels run on the host.
+pub fn render(_: &PoolKernel, _: &Program, _: &Chip) -> Result<Steps, RuntimeError> {
+    Err(unsupported("pool"))
+}

@@ -1,0 +1,14 @@
+//! Stable sorts.
+use kiln_ir::kernel::SortKernel;
+use kiln_ir::{Program, RuntimeError};
+
+use super::unsupported;
+use crate::steps::{Chip, Steps};
+
+/// The steps of a kernel.
+///
+/// # Errors
+/// [`RuntimeError::Unsupported`]: such kernels run on the host.
+pub fn render(_: &SortKernel, _: &Program, _: &Chip) -> Result<Steps, RuntimeError> {
+    Err(unsupported("sort"))
+}
