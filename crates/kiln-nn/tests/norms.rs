@@ -82,17 +82,12 @@ fn batch_norm_matches_pytorch() {
     }
 }
 
-fn running_variance(unbiased: bool) -> f32 {
-    let layer = BatchNormConfig::new(1).with_unbiased_running_var(unbiased).init(&device());
+#[test]
+fn batch_norm_keeps_the_unbiased_variance() {
+    let layer = BatchNormConfig::new(1).init(&device());
     layer.forward(Tensor::<2>::from_floats([[1.0], [2.0], [3.0], [4.0]], &device()));
     assert!((layer.running_mean.value().into_scalar::<f32>() - 0.25).abs() < 1e-6);
-    layer.running_var.value().into_scalar()
-}
-
-#[test]
-fn batch_norm_keeps_the_unbiased_variance_unless_told_otherwise() {
-    assert!((running_variance(true) - 1.066_666_7).abs() < 1e-5);
-    assert!((running_variance(false) - 1.025).abs() < 1e-5);
+    assert!((layer.running_var.value().into_scalar::<f32>() - 1.066_666_7).abs() < 1e-5);
 }
 
 #[test]

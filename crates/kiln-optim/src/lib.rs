@@ -14,6 +14,7 @@ mod adamw;
 mod adan;
 pub mod decay;
 mod dynamic;
+mod global_norm;
 pub mod grad_clipping;
 mod gradients;
 mod lamb;

@@ -5,11 +5,12 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use kiln_module::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamGroup, ParamId};
+use kiln_module::module::{Module, ModuleMapper, Param, ParamGroup, ParamId};
 use kiln_module::record::RecordError;
 use kiln_tensor::{Bytes, Device, Tensor};
 
-use crate::grad_clipping::{GradientClipping, factor};
+use crate::global_norm::summed;
+use crate::grad_clipping::{GradientClipping, factor, scaled};
 use crate::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
 use crate::{DynOptimizer, DynState, GradientsParams, MultiGradientsParams, Optimizer, OptimizerRecord};
 
@@ -42,6 +43,8 @@ use crate::{DynOptimizer, DynState, GradientsParams, MultiGradientsParams, Optim
 pub struct ModuleOptimizer {
     base: Rule,
     groups: Vec<(ParamGroup, Rule)>,
+    /// The bound on the norm of all gradients together.
+    global_norm: Option<f32>,
     states: BTreeMap<ParamId, Held>,
     /// Recorded states whose parameters have not been stepped since.
     recorded: OptimizerRecord,
@@ -103,6 +106,7 @@ where
         Self {
             base: Rule { optimizer: Arc::new(optimizer), clipping: None },
             groups: Vec::new(),
+            global_norm: None,
             states: BTreeMap::new(),
             recorded: OptimizerRecord::default(),
         }
@@ -124,6 +128,14 @@ impl ModuleOptimizer {
     #[must_use]
     pub fn with_grad_clipping(mut self, gradient_clipping: GradientClipping) -> Self {
         self.base.clipping = Some(gradient_clipping);
+        self
+    }
+
+    /// Keeps the norm of the gradients of all parameters together, whatever their group, at or below `max_norm`, as PyTorch's `clip_grad_norm_`
+    /// does. Clipping that is set for each parameter is applied after it.
+    #[must_use]
+    pub fn with_global_norm_clipping(mut self, max_norm: f32) -> Self {
+        self.global_norm = Some(max_norm);
         self
     }
 
@@ -166,37 +178,19 @@ impl ModuleOptimizer {
 
     #[track_caller]
     fn step_all<M: Module>(&mut self, rates: ModuleLearningRate, module: M, mut gradients: GradAdaptor) -> M {
-        let factors = self.global_factors(&module, &mut gradients);
-        let mut step = Step { optimizer: self, rates, gradients, factors, path: Vec::new(), devices: Vec::new() };
+        let mut common = None;
+        if let Some(limit) = self.global_norm {
+            let single = summed(&module, gradients);
+            common = single.global_norm(&module).map(|norm| factor(norm, limit));
+            gradients = single.into();
+        }
+        let mut step = Step { optimizer: self, rates, gradients, factor: common, path: Vec::new(), devices: Vec::new() };
         let module = module.map(&mut step);
         for device in step.devices {
             // A failure is kept by the tensors it concerns and reported when they are read.
             let _ = device.flush();
         }
         module
-    }
-
-    /// The factors of the rules (base last) that bound the norm of all their gradients together.
-    fn global_factors<M: Module>(&self, module: &M, gradients: &mut GradAdaptor) -> Vec<Option<Tensor<1>>> {
-        let limits: Vec<Option<f32>> = self
-            .groups
-            .iter()
-            .map(|(_, rule)| rule)
-            .chain([&self.base])
-            .map(|rule| match rule.clipping {
-                Some(GradientClipping::GlobalNorm(limit)) => Some(limit),
-                _ => None,
-            })
-            .collect();
-        if limits.iter().all(Option::is_none) {
-            return limits.iter().map(|_| None).collect();
-        }
-        let mut squares =
-            Squares { optimizer: self, gradients, path: Vec::new(), single: GradientsParams::new(), sums: limits.iter().map(|_| None).collect() };
-        module.visit(&mut squares);
-        let (sums, single) = (squares.sums, squares.single);
-        *gradients = single.into();
-        sums.into_iter().zip(limits).map(|(sum, limit)| Some(factor(sum?, limit?))).collect()
     }
 
     /// The index of the first group that holds a parameter.
@@ -275,7 +269,8 @@ struct Step<'a> {
     optimizer: &'a mut ModuleOptimizer,
     rates: ModuleLearningRate,
     gradients: GradAdaptor,
-    factors: Vec<Option<Tensor<1>>>,
+    /// What all gradients are multiplied by to keep their common norm within bounds.
+    factor: Option<Tensor<1>>,
     path: Vec<String>,
     devices: Vec<Device>,
 }
@@ -292,11 +287,10 @@ impl Step<'_> {
         let group = self.optimizer.group_of(&id, &path);
         let state = self.state::<D>(id, group, &path, &tensor.device());
         let rule = self.optimizer.rule(group);
-        let shared = &self.factors[group.unwrap_or(self.factors.len() - 1)];
-        if let Some(factor) = shared {
-            let factor = factor.clone().to_device(&tensor.device());
-            gradient = gradient * factor.unsqueeze();
-        } else if let Some(clipping) = &rule.clipping {
+        if let Some(factor) = &self.factor {
+            gradient = scaled(gradient, factor.clone());
+        }
+        if let Some(clipping) = &rule.clipping {
             gradient = clipping.clip_gradient(gradient);
         }
         let rate = self.rates.lr_from_param(id, Some(&path));
@@ -352,42 +346,5 @@ impl ModuleMapper for Step<'_> {
             Some((gradient, _)) => param.map(|tensor| self.update(id, tensor, gradient)),
             None => param,
         }
-    }
-}
-
-/// Sums the squares of all gradients, by rule.
-struct Squares<'a> {
-    optimizer: &'a ModuleOptimizer,
-    gradients: &'a mut GradAdaptor,
-    path: Vec<String>,
-    single: GradientsParams,
-    sums: Vec<Option<Tensor<1>>>,
-}
-
-impl ModuleVisitor for Squares<'_> {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.into());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let Some((gradient, _)) = self.gradients.remove::<D>(param.id) else {
-            return;
-        };
-        let group = self.optimizer.group_of(&param.id, &self.path.join("."));
-        let last = self.sums.len() - 1;
-        let sum = &mut self.sums[group.unwrap_or(last)];
-        let squares = gradient.clone().square().sum();
-        *sum = Some(match sum.take() {
-            Some(sum) => {
-                let device = sum.device();
-                sum + squares.to_device(&device)
-            }
-            None => squares,
-        });
-        self.single.register(param.id, gradient);
     }
 }

@@ -3,7 +3,7 @@
 use kiln_tensor::kind::Basic;
 use kiln_tensor::{Bytes, DType, Shape, TensorData};
 
-use crate::burn_pack::{Error, PackErrorKind, Tensor};
+use crate::burn_pack::{Error, Tensor};
 
 /// What can be shared between threads.
 pub trait MaybeSendSync: Send + Sync {}
@@ -31,12 +31,7 @@ pub fn deferred(
 pub fn from_tensor<const D: usize, K: Basic + 'static>(tensor: &kiln_tensor::Tensor<D, K>, name: String, param_id: Option<u64>) -> Tensor {
     let (dtype, shape) = (tensor.dtype(), tensor.shape());
     let (tensor, path) = (tensor.clone(), name.clone());
-    deferred(name, dtype, shape, param_id, move || {
-        tensor.try_to_data().map_err(|error| {
-            let (name, reason) = (path.clone(), error.to_string());
-            PackErrorKind::Provider { name, reason }.in_file("device")
-        })
-    })
+    deferred(name, dtype, shape, param_id, move || tensor.try_to_data().map_err(|error| Error::IoError(format!("tensor `{path}`: {error}"))))
 }
 
 /// A stored tensor of `data`.
@@ -65,10 +60,7 @@ pub fn into_data(tensor: Tensor) -> Result<TensorData, Error> {
 }
 
 fn data(name: &str, dtype: DType, shape: Shape, bytes: Bytes) -> Result<TensorData, Error> {
-    TensorData::try_from_bytes(bytes, shape, dtype).map_err(|error| {
-        let (name, reason) = (name.into(), error.to_string());
-        PackErrorKind::Provider { name, reason }.in_file("tensor data")
-    })
+    TensorData::try_from_bytes(bytes, shape, dtype).map_err(|error| Error::ValidationError(format!("tensor `{name}`: {error}")))
 }
 
 /// A stored tensor of another name, dtype or shape, whose data `f` makes of that of `tensor` when its bytes are asked for.

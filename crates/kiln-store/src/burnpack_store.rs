@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use kiln_tensor::Bytes;
 
-use crate::burn_pack::{Error, PackErrorKind, Reader, Tensor, Writer};
+use crate::burn_pack::{Error, Reader, Tensor, Writer};
 use crate::options::Options;
 use crate::{ApplyResult, KeyRemapper, ModuleAdapter, ModuleSnapshot, ModuleStore, PathFilter};
 
@@ -164,10 +164,10 @@ impl BurnpackStore {
     pub fn get_bytes(&self) -> Result<Bytes, Error> {
         match &self.place {
             Place::Memory(Some(bytes)) => Ok(bytes.clone()),
-            Place::Memory(None) => Err(PackErrorKind::Io("nothing was saved yet".into()).in_file(IN_MEMORY)),
+            Place::Memory(None) => Err(Error::IoError(format!("{IN_MEMORY}: nothing was saved yet"))),
             Place::File(path) => {
                 let bytes = std::fs::read(path).map(Bytes::from_bytes_vec);
-                bytes.map_err(|error| PackErrorKind::Io(error.to_string()).in_file(&path.display().to_string()))
+                bytes.map_err(|error| Error::IoError(format!("{}: {error}", path.display())))
             }
         }
     }
@@ -181,11 +181,11 @@ impl BurnpackStore {
 
     fn read(&self) -> Result<Vec<Tensor>, Error> {
         let reader = match &self.place {
-            Place::File(path) if self.auto_extension => Reader::open(path)?,
-            Place::File(path) => Reader::open_exact(path)?,
-            Place::Memory(_) => Reader::from_bytes(IN_MEMORY, self.get_bytes()?)?,
+            Place::File(path) if self.auto_extension => Reader::from_file(path)?,
+            Place::File(path) => Reader::from_file_exact(path)?,
+            Place::Memory(_) => Reader::from_bytes(self.get_bytes()?)?,
         };
-        Ok(self.options.named(reader.tensors()))
+        Ok(self.options.named(reader.into_tensors()?))
     }
 }
 
@@ -218,7 +218,7 @@ impl ModuleStore for BurnpackStore {
 
     fn apply_to<M: ModuleSnapshot>(&mut self, module: &mut M) -> Result<ApplyResult, Error> {
         let tensors = self.read()?;
-        self.options.apply(tensors, module).map_err(|unfit| PackErrorKind::Validation(unfit).in_file(&self.name()))
+        self.options.apply(tensors, module).map_err(|unfit| Error::ValidationError(format!("{}: does not fit the module: {unfit}", self.name())))
     }
 
     fn get_all_tensors(&mut self) -> Result<&BTreeMap<String, Tensor>, Error> {

@@ -8,7 +8,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use crate::burn_pack::{self, PackErrorKind, Reader, Scalar, Tensor};
+use kiln_module::record::burnpack::{MAGIC_NUMBER, PackErrorKind, PackFileError, Reader};
+
+use crate::burn_pack::{Scalar, Tensor};
 #[cfg(feature = "safetensors")]
 use crate::safetensors::{SafeTensorError, SafetensorsReader};
 
@@ -71,7 +73,7 @@ pub struct Contents {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ContentsError {
     /// The file cannot be read, or is no good burnpack file or record of Burn 0.21.
-    Burnpack(burn_pack::Error),
+    Burnpack(PackFileError),
     /// The file is no good safetensors file.
     #[cfg(feature = "safetensors")]
     Safetensors(SafeTensorError),
@@ -112,7 +114,7 @@ impl Contents {
         }
         let mut start = Vec::new();
         File::open(path).and_then(|file| file.take(1 << 10).read_to_end(&mut start)).map_err(io)?;
-        if start.starts_with(&burn_pack::MAGIC_NUMBER.to_le_bytes()) {
+        if start.starts_with(&MAGIC_NUMBER.to_le_bytes()) {
             let reader = Reader::open_exact(path).map_err(ContentsError::Burnpack)?;
             let index = reader.index().clone();
             return Ok(Self { format: Format::Burnpack, tensors: reader.tensors(), metadata: index.metadata, scalars: index.scalars });

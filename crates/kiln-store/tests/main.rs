@@ -1,6 +1,7 @@
 //! Tests of weight files through their public interface.
 
 mod adapters;
+mod codec;
 mod contents;
 mod model;
 mod names;

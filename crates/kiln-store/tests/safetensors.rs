@@ -1,7 +1,8 @@
 //! Safetensors files: the sample read and written byte for byte, and files that are refused.
 
+use kiln_module::record::burnpack::{PackErrorKind, Reader};
 use kiln_store::bridge;
-use kiln_store::burn_pack::{PackErrorKind, Reader, Tensor};
+use kiln_store::burn_pack::Tensor;
 use kiln_store::safetensors::{SafeTensorErrorKind, SafetensorsReader, SafetensorsWriter};
 use kiln_tensor::quantization::QuantScheme;
 use kiln_tensor::{Bytes, DType};

@@ -30,7 +30,26 @@ pub fn tokens(text: &str) -> Vec<String> {
             tokens.push(token);
         }
     }
-    without_lifetimes(tokens)
+    plain_names(without_lifetimes(tokens))
+}
+
+/// Drops the modules before a name (`burn_pack::Tensor`), as rendered documentation does, and gives aliases of one type one name.
+fn plain_names(tokens: Vec<String>) -> Vec<String> {
+    let module = |token: &String| token.chars().next().is_some_and(|c| c.is_lowercase()) && token != "dyn";
+    let mut kept: Vec<String> = Vec::new();
+    let mut tokens = tokens.into_iter().peekable();
+    while let Some(token) = tokens.next() {
+        if module(&token) && tokens.peek().is_some_and(|next| next == "::") {
+            tokens.next();
+            continue;
+        }
+        kept.push(match token.as_str() {
+            "PackTensor" => "Tensor".into(),
+            "PackError" => "Error".into(),
+            _ => token,
+        });
+    }
+    kept
 }
 
 fn without_lifetimes(tokens: Vec<String>) -> Vec<String> {
@@ -351,6 +370,12 @@ mod tests {
     fn lifetimes_do_not_matter() {
         same("fn iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a str> + 'a>", "fn iter(&self) -> Box<dyn Iterator<Item=&str> + '_>");
         same("fn f<'a, I>(x: Foo<'a, I>)", "fn f<I>(x: Foo<I>)");
+    }
+
+    #[test]
+    fn modules_before_a_name_do_not_matter() {
+        same("fn a(x: burn_pack::Tensor) -> Result<(), error::Error>", "fn a(x: PackTensor) -> Result<(), Error>");
+        same("fn a(x: Self::State)", "fn a(x: Self::State)");
     }
 
     #[test]

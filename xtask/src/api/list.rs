@@ -145,7 +145,7 @@ impl Reader {
             let canonical = canon::function(&line, &self.owner);
             self.push(&item, text, Expect::Member { name, canonical });
         } else if let Some(rest) = line.trim().strip_prefix("const ").or(line.trim().strip_prefix("type ")) {
-            let name = rest.split([':', ' ', '=', ';']).next().unwrap_or_default().to_string();
+            let name = rest.split([':', ' ', '=', ';', '<']).next().unwrap_or_default().to_string();
             self.push(&item, text, Expect::Member { canonical: name.clone(), name });
         }
     }

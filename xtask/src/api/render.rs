@@ -44,7 +44,7 @@ pub fn kind(value: &Value) -> String {
             format!("&{qualifier}{}", kind(&inner["type"]))
         }
         "qualified_path" => {
-            let name = text(&inner["name"]);
+            let name = format!("{}{}", text(&inner["name"]), arguments(&inner["args"]));
             let owner = kind(&inner["self_type"]);
             match inner["trait"].as_object() {
                 Some(_) if !text(&inner["trait"]["path"]).is_empty() => {

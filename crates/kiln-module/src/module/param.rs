@@ -8,7 +8,8 @@ use core::ops::Deref;
 use kiln_tensor::{Device, Shape, Tensor, TensorData};
 use spin::{Mutex, Once};
 
-use super::{Flag, ParamId, Parameter, ParameterValue};
+use super::held::{Change, Erase, Held};
+use super::{Devices, Flag, LoraAdapter, ModuleMapper, ModuleVisitor, ParamId, Parameter, ParameterValue, Reparameterization};
 
 type Init<T> = Box<dyn FnOnce(&Device, bool) -> T + Send + Sync>;
 type Mapping<T> = Arc<dyn Fn(T) -> T + Send + Sync>;
@@ -40,7 +41,8 @@ enum State<T> {
 /// A value of a module that is visited, mapped, moved, trained and recorded under an [`ParamId`].
 ///
 /// A parameter may start uninitialised: its value is then made on first use, once for all clones made before. It
-/// dereferences to its value. Whether it is trained is a setting of the parameter
+/// dereferences to its stored value. A module computes with [`Param::val`], which differs from the stored value where the parameter has a
+/// [`Reparameterization`]. Whether it is trained is a setting of the parameter
 /// ([`Param::set_require_grad`]) that survives [`Module::valid`](super::Module::valid) and
 /// [`Module::train`](super::Module::train).
 pub struct Param<T: ParameterValue> {
@@ -51,11 +53,12 @@ pub struct Param<T: ParameterValue> {
     trainable: bool,
 }
 
-/// The load and save mappings of a parameter, kept through [`Param::consume`] and [`Param::from_mapped_value`].
+/// The load and save mappings of a parameter and its reparameterization, kept through [`Param::consume`] and [`Param::from_mapped_value`].
 pub struct ParamMapper<T: ParameterValue> {
     load: Option<Mapping<T>>,
     save: Option<Mapping<T>>,
     trainable: bool,
+    held: Option<Arc<dyn Held>>,
 }
 
 impl<T: ParameterValue> ParamMapper<T> {
@@ -78,13 +81,13 @@ impl<T: ParameterValue> ParamMapper<T> {
 
 impl<T: ParameterValue> Default for ParamMapper<T> {
     fn default() -> Self {
-        Self { load: None, save: None, trainable: false }
+        Self { load: None, save: None, trainable: false, held: None }
     }
 }
 
 impl<T: ParameterValue> Clone for ParamMapper<T> {
     fn clone(&self) -> Self {
-        Self { load: self.load.clone(), save: self.save.clone(), trainable: self.trainable }
+        Self { load: self.load.clone(), save: self.save.clone(), trainable: self.trainable, held: self.held.clone() }
     }
 }
 
@@ -101,9 +104,12 @@ impl<T: ParameterValue> Param<T> {
         Self { id, state: State::Ready(value), mapper: ParamMapper::default(), trainable }
     }
 
-    /// The value as a module computes with it.
+    /// The value as a module computes with it: the stored value, or what the parameter's [`Reparameterization`] makes of it.
     pub fn val(&self) -> T {
-        self.get().clone()
+        match &self.mapper.held {
+            Some(held) => self.get().clone().reparameterized(&**held),
+            None => self.get().clone(),
+        }
     }
 
     /// The value as it is stored.
@@ -119,7 +125,7 @@ impl<T: ParameterValue> Param<T> {
         }
     }
 
-    /// The value, without the parameter around it.
+    /// The stored value, without the parameter around it.
     pub fn into_value(self) -> T {
         self.consume().1
     }
@@ -131,7 +137,7 @@ impl<T: ParameterValue> Param<T> {
         (self.id, self.state.into_value(), mapper)
     }
 
-    /// Replaces the value by `func` of it, keeping identity, mappings and configured trainability: a trained
+    /// Replaces the stored value by `func` of it, keeping identity, mappings and configured trainability: a trained
     /// parameter stays a leaf that keeps its gradient.
     pub fn map<F: FnOnce(T) -> T>(self, func: F) -> Self {
         let (value, trainable) = func(self.state.into_value()).settle(self.trainable);
@@ -153,6 +159,49 @@ impl<T: ParameterValue> Param<T> {
     /// Replaces the value only, leaving the setting alone: for snapshots and moves between devices.
     pub(crate) fn replace(self, func: impl FnOnce(T) -> T) -> Self {
         Self { id: self.id, state: State::Ready(func(self.state.into_value())), mapper: self.mapper, trainable: self.trainable }
+    }
+
+    /// What the value is reparameterized by.
+    pub(super) fn held(&self) -> Option<&dyn Held> {
+        self.mapper.held.as_deref()
+    }
+
+    /// The parameter with a reparameterization.
+    pub(super) fn with_held(mut self, held: Arc<dyn Held>) -> Self {
+        self.mapper.held = Some(held);
+        self
+    }
+
+    /// The parameter with its reparameterization changed.
+    pub(super) fn with_held_changed(mut self, change: Change<'_>) -> Self {
+        self.mapper.held = self.mapper.held.map(|held| held.changed(change));
+        self
+    }
+
+    /// The devices of the reparameterization.
+    pub(super) fn held_devices(&self, devices: Devices) -> Devices {
+        match &self.mapper.held {
+            Some(held) => held.collect_devices(devices),
+            None => devices,
+        }
+    }
+
+    /// Shows the parameters of the reparameterization.
+    pub(super) fn visit_held<V: ModuleVisitor>(&self, visitor: &mut V) {
+        if let Some(held) = &self.mapper.held {
+            held.visit(&mut Erase(visitor));
+        }
+    }
+
+    /// The parameter after `map`, and its reparameterization after `mapper`; one that `map` has attached is left as it is.
+    pub(super) fn mapped_with<M: ModuleMapper>(self, mapper: &mut M, map: impl FnOnce(&mut M, Self) -> Self) -> Self {
+        let Some(held) = self.mapper.held.clone() else {
+            return map(mapper, self);
+        };
+        let mut param = map(mapper, self);
+        // Given up before it is mapped, so that its buffers can be reused in place.
+        param.mapper.held = None;
+        param.with_held(held.map(&mut Erase(mapper)))
     }
 
     fn get(&self) -> &T {
@@ -199,6 +248,16 @@ impl<T: Parameter> Param<T> {
             mapper: ParamMapper::default(),
             trainable: is_require_grad,
         }
+    }
+
+    /// The reparameterization of the parameter, if it has one of type `R`.
+    pub fn reparameterization<R: Reparameterization>(&self) -> Option<&R> {
+        self.held()?.as_any().downcast_ref()
+    }
+
+    /// The low-rank update of the parameter, if it has one: see [`Lora`](super::Lora).
+    pub fn adapter(&self) -> Option<&LoraAdapter> {
+        self.reparameterization()
     }
 
     /// Sets the mapping from the recorded form to the live one.
@@ -280,9 +339,10 @@ impl<T: Parameter> Param<T> {
         Self { id: param_id, state: State::Ready(value.set_require_grad(self.trainable)), mapper: self.mapper, trainable: self.trainable }
     }
 
-    /// The parameter with its value in the recorded form.
+    /// The parameter with its stored value in the recorded form, and without its reparameterization, which is recorded on its own.
     pub fn transform_for_save(&self) -> Self {
-        Self { id: self.id, state: State::Ready(self.mapper.on_save(self.val())), mapper: self.mapper.clone(), trainable: self.trainable }
+        let mapper = ParamMapper { held: None, ..self.mapper.clone() };
+        Self { id: self.id, state: State::Ready(self.mapper.on_save(self.base())), mapper, trainable: self.trainable }
     }
 
     /// The parameter as a value of its own on `device`: no graph connects it to this one.
@@ -420,7 +480,11 @@ impl<T: ParameterValue> Debug for Param<T> {
                 None => out.field("shape", &lazy.shape),
             },
         };
-        out.field("require_grad", &self.trainable).finish()
+        out.field("require_grad", &self.trainable);
+        match &self.mapper.held {
+            Some(held) => out.field("reparameterization", held).finish(),
+            None => out.finish(),
+        }
     }
 }
 

@@ -17,6 +17,12 @@ pub mod sealed {
         /// from the old leaf is cut from it here, or it would silently never be trained again.
         fn settle(self, trainable: bool) -> (Self, bool);
 
+        /// The value that a reparameterization makes of this one. Only float tensors can have one.
+        fn reparameterized(self, by: &dyn super::super::held::Held) -> Self {
+            let _ = by;
+            self
+        }
+
         /// True if the value was deliberately made one that is not trained, although it could be.
         fn switched_off(&self) -> bool {
             false
@@ -62,6 +68,10 @@ impl<const D: usize> Sealed for Tensor<D> {
             return (self.detach().require_grad(), true);
         }
         (self, true)
+    }
+
+    fn reparameterized(self, by: &dyn super::held::Held) -> Self {
+        Self::from_raw(by.apply(D, self.into_raw()))
     }
 
     fn switched_off(&self) -> bool {

@@ -65,8 +65,9 @@ macro_rules! param_display {
                 } else {
                     String::new()
                 };
+                let held = self.held().map(|held| format!(", with: {}", held.name())).unwrap_or_default();
                 let text = format!(
-                    "Param {{rank: {D}, shape: {:?}, kind: {}{id}}}",
+                    "Param {{rank: {D}, shape: {:?}, kind: {}{id}{held}}}",
                     self.lazy_shape().as_slice(),
                     $name,
                 );
@@ -74,7 +75,7 @@ macro_rules! param_display {
             }
 
             fn num_params(&self) -> usize {
-                self.lazy_shape().num_elements()
+                Module::num_params(self)
             }
         }
 

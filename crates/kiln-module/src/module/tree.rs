@@ -6,7 +6,9 @@ use core::fmt::Debug;
 
 use kiln_tensor::{Bool, Device, Int, Tensor};
 
-use super::{Flag, ModuleMapper, ModuleVisitor, Param, ParamGroup, ParamId, Parameter};
+use super::held::Change;
+use super::reparam::Attach;
+use super::{Flag, Lora, ModuleMapper, ModuleVisitor, Param, ParamGroup, ParamId, Parameter, Reparameterizer};
 use crate::record::{ModuleRecord, RecordError};
 
 /// The devices of a module's parameters, each once.
@@ -108,6 +110,31 @@ pub trait Module: Clone + Send + Debug {
 
     /// Replaces every parameter by what `mapper` makes of it, in the order of declaration.
     fn map<Mapper: ModuleMapper>(self, mapper: &mut Mapper) -> Self;
+
+    /// The module with the parameters that `reparameterizer` chooses computed from trained parts of their own.
+    ///
+    /// # Panics
+    ///
+    /// When a parameter that it chooses has a reparameterization already.
+    fn apply_reparameterization<R>(self, reparameterizer: R) -> Self
+    where
+        Self: Sized,
+        R: Reparameterizer,
+    {
+        self.map(&mut Attach::new(reparameterizer))
+    }
+
+    /// The module with matrices adapted by trained updates of low rank: see [`Lora`].
+    ///
+    /// # Panics
+    ///
+    /// When a matrix that it chooses is adapted already.
+    fn apply_lora(self, lora: Lora) -> Self
+    where
+        Self: Sized,
+    {
+        self.apply_reparameterization(lora)
+    }
 
     /// The record of all parameters, in the order of declaration.
     fn into_record(self) -> ModuleRecord
@@ -281,43 +308,46 @@ macro_rules! param_module {
     ($kind:ty, $visit:ident, $map:ident) => {
         impl<const D: usize> Module for Param<Tensor<D, $kind>> {
             fn collect_devices(&self, devices: Devices) -> Devices {
-                add_device(devices, self.lazy_device())
+                self.held_devices(add_device(devices, self.lazy_device()))
             }
 
             fn fork(self, device: &Device) -> Self {
-                self.forked(device)
+                self.forked(device).with_held_changed(Change::Fork(device))
             }
 
             fn to_device(self, device: &Device) -> Self {
-                match self.retargeted(device) {
+                let moved = match self.retargeted(device) {
                     Ok(param) => param,
                     Err(param) => param.replace(|tensor| tensor.to_device(device)),
-                }
+                };
+                moved.with_held_changed(Change::ToDevice(device))
             }
 
             fn train(self) -> Self {
                 let trainable = self.trainable();
-                self.replace(|tensor| {
+                let trained = self.replace(|tensor| {
                     let tensor = if tensor.is_autodiff() { tensor } else { tensor.autodiff() };
                     Parameter::set_require_grad(tensor, trainable)
-                })
+                });
+                trained.with_held_changed(Change::Train)
             }
 
             fn valid(&self) -> Self {
                 // A lazy parameter is made here, so that snapshot and model share its values.
-                self.clone().replace(|tensor| tensor.without_autodiff())
+                self.clone().replace(|tensor| tensor.without_autodiff()).with_held_changed(Change::Valid)
             }
 
             fn materialize(self) -> Self {
-                self.materialized()
+                self.materialized().with_held_changed(Change::Materialize)
             }
 
             fn visit<Visitor: ModuleVisitor>(&self, visitor: &mut Visitor) {
                 visitor.$visit(self);
+                self.visit_held(visitor);
             }
 
             fn map<Mapper: ModuleMapper>(self, mapper: &mut Mapper) -> Self {
-                mapper.$map(self)
+                self.mapped_with(mapper, |mapper, param| mapper.$map(param))
             }
         }
     };

@@ -3,7 +3,7 @@
 use alloc::string::{String, ToString};
 use core::fmt::{self, Display};
 
-use super::burnpack::PackError;
+use super::burnpack::{Error, PackFileError};
 
 /// Why a record could not be read, written or applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +27,14 @@ impl Display for RecordError {
 
 impl core::error::Error for RecordError {}
 
-impl From<PackError> for RecordError {
-    fn from(error: PackError) -> Self {
+impl From<PackFileError> for RecordError {
+    fn from(error: PackFileError) -> Self {
+        Self::Io(error.to_string())
+    }
+}
+
+impl From<Error> for RecordError {
+    fn from(error: Error) -> Self {
         Self::Io(error.to_string())
     }
 }

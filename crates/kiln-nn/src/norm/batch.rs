@@ -15,16 +15,13 @@ pub struct BatchNormConfig {
     /// The weight of a batch in the running statistics. Default: 0.1.
     #[config(default = 0.1)]
     pub momentum: f64,
-    /// Whether the running variance is the unbiased one (divided by `n - 1`), as in PyTorch, so that weights can be
-    /// exchanged; Burn 0.22 keeps the biased one. Default: true.
-    #[config(default = true)]
-    pub unbiased_running_var: bool,
 }
 
 /// Normalises each channel over the batch: `(x - mean) / √(var + ε) · γ + β`.
 ///
 /// While training (its flag is on, and its parameters or its input take part in autodiff), mean and variance are those of
-/// the batch, and the running statistics move towards them by `momentum`; otherwise the running statistics are used.
+/// the batch, and the running statistics move towards them by `momentum`; otherwise the running statistics are used. The running variance is the unbiased
+/// one (divided by `n - 1`), as in PyTorch, so that weights can be exchanged.
 /// Ioffe and Szegedy 2015, [arXiv:1502.03167](https://arxiv.org/abs/1502.03167).
 ///
 /// ```
@@ -52,8 +49,6 @@ pub struct BatchNorm {
     pub momentum: f64,
     /// Added to the variance.
     pub epsilon: f64,
-    /// Whether the running variance is the unbiased one.
-    pub unbiased_running_var: bool,
 }
 
 impl BatchNormConfig {
@@ -68,7 +63,6 @@ impl BatchNormConfig {
             running_var: RunningState::new(Tensor::ones(shape, device)),
             momentum: self.momentum,
             epsilon: self.epsilon,
-            unbiased_running_var: self.unbiased_running_var,
         }
     }
 }
@@ -96,7 +90,7 @@ impl BatchNorm {
     fn forward_train<const D: usize>(&self, input: Tensor<D>) -> Tensor<D> {
         let count = input.shape().num_elements() / input.dims()[1].max(1);
         let batch = module::batch_norm_train(input, self.gamma.val(), self.beta.val(), self.epsilon);
-        let factor = if self.unbiased_running_var && count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
+        let factor = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let keep = 1.0 - self.momentum;
         let mean = batch.mean.detach() * self.momentum + self.running_mean.value() * keep;
         let variance = batch.variance.detach() * (self.momentum * factor) + self.running_var.value() * keep;

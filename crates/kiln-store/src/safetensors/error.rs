@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::MAX_HEADER_SIZE;
-use crate::burn_pack::{Error, PackErrorKind};
+use kiln_module::record::burnpack::{PackErrorKind, PackFileError};
 
 /// A safetensors file could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,8 +55,8 @@ impl From<PackErrorKind> for SafeTensorErrorKind {
     }
 }
 
-impl From<Error> for SafeTensorError {
-    fn from(error: Error) -> Self {
+impl From<PackFileError> for SafeTensorError {
+    fn from(error: PackFileError) -> Self {
         Self { file: error.file, kind: error.kind.into() }
     }
 }

@@ -9,7 +9,7 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::SafeTensorErrorKind;
-use crate::burn_pack::{MAX_TENSOR_COUNT, PackErrorKind};
+use kiln_module::record::burnpack::{MAX_TENSOR_COUNT, PackErrorKind};
 
 const METADATA: &str = "__metadata__";
 /// The highest rank that is read.

@@ -7,7 +7,9 @@ use kiln_module::record::burnpack::{Entry, Index};
 use kiln_tensor::Bytes;
 
 use super::{MAX_HEADER_SIZE, SafeTensorError, SafeTensorErrorKind, header};
-use crate::burn_pack::{PackErrorKind, Tensor};
+use kiln_module::record::burnpack::PackErrorKind;
+
+use crate::burn_pack::Tensor;
 
 /// An open safetensors file.
 pub struct SafetensorsReader {

@@ -10,7 +10,9 @@ use kiln_tensor::Bytes;
 
 use super::header::{self, spelling};
 use super::{SafeTensorError, SafeTensorErrorKind};
-use crate::burn_pack::{AtomicFile, PackErrorKind, Tensor};
+use kiln_module::record::burnpack::{AtomicFile, PackErrorKind};
+
+use crate::burn_pack::Tensor;
 
 /// Writes safetensors files, laid out as the format's own library does: wider dtypes first, then by name.
 pub struct SafetensorsWriter {
@@ -84,7 +86,7 @@ impl SafetensorsWriter {
         put(&(header.len() as u64).to_le_bytes())?;
         put(&header)?;
         for tensor in self.tensors {
-            put(&tensor.to_bytes()?)?;
+            put(&tensor.bytes_for(file)?)?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{PackError, PackErrorKind};
+use super::{PackErrorKind, PackFileError};
 
 /// A scratch file beside its destination, which it replaces when committed. Dropped without that, it is removed.
 ///
@@ -25,7 +25,7 @@ impl AtomicFile {
     /// # Errors
     ///
     /// The file cannot be made there.
-    pub fn create(destination: &Path) -> Result<(Self, File), PackError> {
+    pub fn create(destination: &Path) -> Result<(Self, File), PackFileError> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let destination = match destination.is_symlink() {
             true => fs::canonicalize(destination).map_err(|error| failed(destination, error))?,
@@ -69,7 +69,7 @@ impl AtomicFile {
     /// # Errors
     ///
     /// The file system refuses; the destination is unchanged.
-    pub fn commit(mut self) -> Result<(), PackError> {
+    pub fn commit(mut self) -> Result<(), PackFileError> {
         let moved = self.file.sync_all();
         let moved = moved.and_then(|()| fs::rename(&self.scratch, &self.destination));
         moved.map_err(|error| failed(&self.destination, error))?;
@@ -82,7 +82,7 @@ impl AtomicFile {
     /// # Errors
     ///
     /// There is a file at the destination, or the file system refuses.
-    pub fn commit_new(self) -> Result<(), PackError> {
+    pub fn commit_new(self) -> Result<(), PackFileError> {
         let synced = self.file.sync_all();
         synced.map_err(|error| failed(&self.destination, error))?;
         // A link is made in one step and only where nothing is.
@@ -98,7 +98,7 @@ impl AtomicFile {
     }
 
     /// Brings the new name to the disk; only Unix can and needs to.
-    fn sync_folder(&self) -> Result<(), PackError> {
+    fn sync_folder(&self) -> Result<(), PackFileError> {
         if cfg!(unix) {
             let folder = match self.destination.parent() {
                 Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -128,7 +128,7 @@ fn name_of(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn failed(path: &Path, error: io::Error) -> PackError {
+fn failed(path: &Path, error: io::Error) -> PackFileError {
     let kind = match error.kind() {
         ErrorKind::AlreadyExists => PackErrorKind::AlreadyExists,
         _ => PackErrorKind::Io(error.to_string()),

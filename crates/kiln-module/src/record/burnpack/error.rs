@@ -7,7 +7,7 @@ use super::{CborError, FORMAT_VERSION, MAGIC_NUMBER, MAX_FILE_SIZE, MAX_METADATA
 
 /// A burnpack file could not be read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PackError {
+pub struct PackFileError {
     /// The file, or what else the bytes come from.
     pub file: String,
     /// What is wrong.
@@ -112,8 +112,8 @@ pub enum PackErrorKind {
 
 impl PackErrorKind {
     /// The error of this kind in `file`.
-    pub fn in_file(self, file: &str) -> PackError {
-        PackError { file: file.into(), kind: self }
+    pub fn in_file(self, file: &str) -> PackFileError {
+        PackFileError { file: file.into(), kind: self }
     }
 }
 
@@ -160,10 +160,10 @@ impl fmt::Display for PackErrorKind {
     }
 }
 
-impl fmt::Display for PackError {
+impl fmt::Display for PackFileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.file, self.kind)
     }
 }
 
-impl core::error::Error for PackError {}
+impl core::error::Error for PackFileError {}

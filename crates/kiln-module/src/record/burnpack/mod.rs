@@ -18,6 +18,7 @@
 #[cfg(feature = "std")]
 mod atomic;
 mod cbor;
+mod codec_error;
 mod dtype;
 mod error;
 mod header;
@@ -29,7 +30,8 @@ mod writer;
 #[cfg(feature = "std")]
 pub use atomic::AtomicFile;
 pub use cbor::CborError;
-pub use error::{PackError, PackErrorKind};
+pub use codec_error::Error;
+pub use error::{PackErrorKind, PackFileError};
 pub use header::Header;
 pub use index::{Entry, Index};
 pub use reader::Reader;

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use kiln_tensor::Bytes;
 
-use super::{Entry, Index, MAX_FILE_SIZE, PackError, PackErrorKind, PackTensor};
+use super::{Entry, Index, MAX_FILE_SIZE, PackErrorKind, PackFileError, PackTensor};
 
 /// An open burnpack file. Cloning shares it.
 #[derive(Clone)]
@@ -26,7 +26,7 @@ impl Reader {
     /// # Errors
     ///
     /// The file is malformed: see [`PackErrorKind`].
-    pub fn from_bytes(file: &str, bytes: Bytes) -> Result<Self, PackError> {
+    pub fn from_bytes(file: &str, bytes: Bytes) -> Result<Self, PackFileError> {
         Self::new(file, bytes.shared()).map_err(|kind| kind.in_file(file))
     }
 
@@ -38,7 +38,7 @@ impl Reader {
     ///
     /// The file cannot be opened or is malformed: see [`PackErrorKind`].
     #[cfg(feature = "std")]
-    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self, PackError> {
+    pub fn open(path: impl AsRef<std::path::Path>) -> Result<Self, PackFileError> {
         let path = path.as_ref();
         if path.extension().is_none() && !path.is_file() {
             return Self::open_exact(path.with_extension(super::EXTENSION));
@@ -52,7 +52,7 @@ impl Reader {
     ///
     /// As [`open`](Self::open).
     #[cfg(feature = "std")]
-    pub fn open_exact(path: impl AsRef<std::path::Path>) -> Result<Self, PackError> {
+    pub fn open_exact(path: impl AsRef<std::path::Path>) -> Result<Self, PackFileError> {
         let path = path.as_ref();
         let name = alloc::format!("{}", path.display());
         Self::map(&name, path).map_err(|kind| kind.in_file(&name))
@@ -112,7 +112,7 @@ impl Reader {
     /// # Errors
     ///
     /// There is no such tensor.
-    pub fn bytes(&self, name: &str) -> Result<Bytes, PackError> {
+    pub fn bytes(&self, name: &str) -> Result<Bytes, PackFileError> {
         match self.entry(name) {
             Some(entry) => Ok(self.view(entry)),
             None => Err(PackErrorKind::TensorNotFound { name: name.into() }.in_file(&self.file)),

@@ -2,10 +2,12 @@
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::cbor::{CborError, Decoder, Encoder, Number};
 
 /// A number stored beside the tensors.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Scalar {
     /// A signed integer.
     Int(i64),

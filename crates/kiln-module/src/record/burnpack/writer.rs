@@ -1,6 +1,7 @@
 //! Writing a burnpack file: layout, metadata and bytes.
 
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -10,10 +11,11 @@ use kiln_tensor::{Bytes, DType, Shape};
 
 use super::index::byte_len;
 use super::{
-    Entry, Header, Index, MAX_METADATA_SIZE, MAX_TENSOR_COUNT, PackError, PackErrorKind, Scalar, TENSOR_ALIGNMENT, aligned_data_section_start,
+    Entry, Error, Header, Index, MAX_METADATA_SIZE, MAX_TENSOR_COUNT, PackErrorKind, PackFileError, Scalar, TENSOR_ALIGNMENT,
+    aligned_data_section_start,
 };
 
-type Provider = Arc<dyn Fn() -> Result<Bytes, PackError> + Send + Sync>;
+type Provider = Arc<dyn Fn() -> Result<Bytes, Error> + Send + Sync>;
 
 /// A named tensor to be written, or one that was read. Cloning copies no bytes that are shared.
 #[derive(Clone)]
@@ -48,7 +50,7 @@ impl PackTensor {
         shape: impl Into<Shape>,
         param_id: Option<u64>,
         byte_len: usize,
-        provider: impl Fn() -> Result<Bytes, PackError> + Send + Sync + 'static,
+        provider: impl Fn() -> Result<Bytes, Error> + Send + Sync + 'static,
     ) -> Self {
         let provider: Provider = Arc::new(provider);
         Self { name, dtype, shape: shape.into(), param_id, data: Data::Deferred { len: byte_len, provider } }
@@ -67,16 +69,25 @@ impl PackTensor {
     /// # Errors
     ///
     /// The bytes could not be made, or are not as many as was said.
-    pub fn to_bytes(&self) -> Result<Bytes, PackError> {
+    pub fn to_bytes(&self) -> Result<Bytes, Error> {
+        Ok(self.bytes_for(IN_MEMORY)?)
+    }
+
+    /// The bytes, for a file that is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`to_bytes`](Self::to_bytes), naming the file.
+    pub fn bytes_for(&self, file: &str) -> Result<Bytes, PackFileError> {
         match &self.data {
             Data::Held(bytes) => Ok(bytes.clone()),
-            Data::Deferred { len, provider } => match provider()? {
-                bytes if bytes.len() == *len => Ok(bytes),
-                bytes => {
+            Data::Deferred { len, provider } => match provider() {
+                Ok(bytes) if bytes.len() == *len => Ok(bytes),
+                Ok(bytes) => {
                     let (expected, found) = (Some(*len as u64), bytes.len() as u64);
-                    let kind = PackErrorKind::TensorSize { name: self.name.clone(), expected, found };
-                    Err(kind.in_file(IN_MEMORY))
+                    Err(PackErrorKind::TensorSize { name: self.name.clone(), expected, found }.in_file(file))
                 }
+                Err(error) => Err(PackErrorKind::Provider { name: self.name.clone(), reason: format!("{error}") }.in_file(file)),
             },
         }
     }
@@ -86,7 +97,7 @@ impl PackTensor {
     /// # Errors
     ///
     /// As [`to_bytes`](Self::to_bytes).
-    pub fn into_bytes(self) -> Result<Bytes, PackError> {
+    pub fn into_bytes(self) -> Result<Bytes, Error> {
         self.into_parts().map(|(.., bytes)| bytes)
     }
 
@@ -95,7 +106,7 @@ impl PackTensor {
     /// # Errors
     ///
     /// As [`to_bytes`](Self::to_bytes).
-    pub fn into_parts(self) -> Result<(String, DType, Shape, Option<u64>, Bytes), PackError> {
+    pub fn into_parts(self) -> Result<(String, DType, Shape, Option<u64>, Bytes), Error> {
         let bytes = self.to_bytes()?;
         Ok((self.name, self.dtype, self.shape, self.param_id, bytes))
     }
@@ -195,7 +206,7 @@ impl Writer {
     }
 
     /// Hands the file to `put`, piece by piece.
-    fn emit(&self, file: &str, mut put: impl FnMut(&[u8]) -> Result<(), PackErrorKind>) -> Result<(), PackError> {
+    fn emit(&self, file: &str, mut put: impl FnMut(&[u8]) -> Result<(), PackErrorKind>) -> Result<(), PackFileError> {
         const ZEROS: [u8; TENSOR_ALIGNMENT as usize] = [0; TENSOR_ALIGNMENT as usize];
         let mut put = |bytes: &[u8]| put(bytes).map_err(|kind| kind.in_file(file));
         let (head, entries) = self.layout().map_err(|kind| kind.in_file(file))?;
@@ -204,7 +215,7 @@ impl Writer {
         for (tensor, entry) in self.tensors.iter().zip(&entries) {
             let [start, end] = entry.data_offsets;
             put(&ZEROS[..(start - at) as usize])?;
-            put(&tensor.to_bytes()?)?;
+            put(&tensor.bytes_for(file)?)?;
             at = end;
         }
         Ok(())
@@ -215,7 +226,7 @@ impl Writer {
     /// # Errors
     ///
     /// Two tensors have the same name, or one has more or fewer bytes than its shape and dtype call for.
-    pub fn size(&self) -> Result<usize, PackError> {
+    pub fn size(&self) -> Result<usize, PackFileError> {
         self.layout().map(|(head, entries)| total(&head, &entries)).map_err(|kind| kind.in_file(IN_MEMORY))
     }
 
@@ -224,7 +235,7 @@ impl Writer {
     /// # Errors
     ///
     /// As [`size`](Self::size), or the buffer has another size, or a deferred tensor's bytes could not be had.
-    pub fn write_into(self, buffer: &mut [u8]) -> Result<(), PackError> {
+    pub fn write_into(self, buffer: &mut [u8]) -> Result<(), PackFileError> {
         let (expected, found) = (self.size()?, buffer.len());
         if expected != found {
             return Err(PackErrorKind::BufferSize { expected, found }.in_file(IN_MEMORY));
@@ -243,7 +254,7 @@ impl Writer {
     /// # Errors
     ///
     /// As [`size`](Self::size), or a deferred tensor's bytes could not be had.
-    pub fn into_bytes(self) -> Result<Bytes, PackError> {
+    pub fn into_bytes(self) -> Result<Bytes, PackFileError> {
         let mut file = Vec::with_capacity(self.size()?);
         let put = |bytes: &[u8]| {
             file.extend_from_slice(bytes);
@@ -267,7 +278,7 @@ mod files {
     use std::io::{BufWriter, Write};
     use std::path::{Path, PathBuf};
 
-    use super::super::{AtomicFile, EXTENSION, PackError, PackErrorKind};
+    use super::super::{AtomicFile, EXTENSION, PackErrorKind, PackFileError};
     use super::Writer;
 
     impl Writer {
@@ -289,7 +300,7 @@ mod files {
         /// # Errors
         ///
         /// As [`into_bytes`](Self::into_bytes), the file system refuses, or the file exists and is not to be replaced.
-        pub fn write_to_file(self, path: impl AsRef<Path>) -> Result<(), PackError> {
+        pub fn write_to_file(self, path: impl AsRef<Path>) -> Result<(), PackFileError> {
             let path = self.destination(path.as_ref())?;
             let (atomic, file) = AtomicFile::create(&path)?;
             self.write_all(&path, file)?;
@@ -304,7 +315,7 @@ mod files {
         /// # Errors
         ///
         /// As [`write_to_file`](Self::write_to_file).
-        pub fn write_to_file_in_place(self, path: impl AsRef<Path>) -> Result<(), PackError> {
+        pub fn write_to_file_in_place(self, path: impl AsRef<Path>) -> Result<(), PackFileError> {
             let path = self.destination(path.as_ref())?;
             let file = match self.overwrite {
                 true => File::create(&path),
@@ -315,7 +326,7 @@ mod files {
         }
 
         /// The path written to. Refuses early where a file is in the way, before any tensor is read.
-        fn destination(&self, path: &Path) -> Result<PathBuf, PackError> {
+        fn destination(&self, path: &Path) -> Result<PathBuf, PackFileError> {
             let mut path = path.to_path_buf();
             if self.auto_extension && path.extension().is_none() {
                 path.set_extension(EXTENSION);
@@ -332,7 +343,7 @@ mod files {
             Ok(path)
         }
 
-        fn write_all(&self, path: &Path, file: File) -> Result<(), PackError> {
+        fn write_all(&self, path: &Path, file: File) -> Result<(), PackFileError> {
             let kind = |error: std::io::Error| PackErrorKind::Io(error.to_string());
             let mut file = BufWriter::with_capacity(1 << 16, file);
             let put = |bytes: &[u8]| file.write_all(bytes).map_err(kind);
@@ -341,7 +352,7 @@ mod files {
         }
     }
 
-    fn io(path: &Path, error: std::io::Error) -> PackError {
+    fn io(path: &Path, error: std::io::Error) -> PackFileError {
         let kind = match error.kind() {
             std::io::ErrorKind::AlreadyExists => PackErrorKind::AlreadyExists,
             _ => PackErrorKind::Io(error.to_string()),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use kiln_tensor::{Bytes, DType, Shape};
 
-use super::super::burnpack::{MAX_FILE_SIZE, PackError, PackErrorKind, PackTensor, Scalar};
+use super::super::burnpack::{MAX_FILE_SIZE, PackErrorKind, PackFileError, PackTensor, Scalar};
 use super::node::Node;
 use super::{bincode, gzip, json, msgpack};
 
@@ -55,7 +55,7 @@ impl LegacyRecord {
     /// # Errors
     ///
     /// The file cannot be read, is no record of Burn 0.21, or is malformed.
-    pub fn open(path: impl AsRef<Path>) -> Result<Self, PackError> {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, PackFileError> {
         let path = path.as_ref();
         let name = path.display().to_string();
         let io = |error: std::io::Error| PackErrorKind::Io(error.to_string()).in_file(&name);
@@ -75,7 +75,7 @@ impl LegacyRecord {
     /// # Errors
     ///
     /// The bytes are no record of Burn 0.21, or malformed.
-    pub fn from_bytes(file: &str, bytes: Bytes) -> Result<Self, PackError> {
+    pub fn from_bytes(file: &str, bytes: Bytes) -> Result<Self, PackFileError> {
         Self::decode(bytes).map_err(|kind| kind.in_file(file))
     }
 
