@@ -7,6 +7,9 @@ pub mod pool;
 pub mod scan;
 pub mod scatter;
 pub mod sort;
+pub(crate) mod template;
+
+pub(crate) mod walk;
 
 use kiln_ir::{Kernel, Program, RuntimeError};
 

@@ -21,7 +21,7 @@ pub enum Param {
     Args,
     /// Pointer to the kernel's scratch memory at this byte offset.
     Scratch(usize),
-    /// `int*`: the device's fault word. A kernel that meets an index out of range stores one of [`fault`]'s codes there.
+    /// `int*`: the device's fault memory of [`fault::WORDS`] words, zero at first. The first kernel that meets an index out of range says so there.
     Fault,
     /// An `unsigned long long` passed by value.
     U64(u64),
@@ -36,14 +36,20 @@ pub mod fault {
     /// The gradient of a maximum pool met an index out of range.
     pub const POOL: u32 = 3;
 
-    /// What a code means.
-    pub fn meaning(code: u32) -> &'static str {
-        match code {
-            GATHER => "gather: an index is out of range",
-            SCATTER => "scatter: an index is out of range",
-            POOL => "max_pool_grad: an index is out of range",
-            _ => "a kernel met bad data",
-        }
+    /// 32-bit words of the device's fault memory: the code, the axis, the index and the extent it should have been below (two words each, low one first).
+    pub const WORDS: usize = 6;
+
+    /// What the fault memory says, or `None` while nothing went wrong.
+    pub fn message(words: &[i32; WORDS]) -> Option<String> {
+        let op = match words[0] as u32 {
+            0 => return None,
+            GATHER => "gather",
+            SCATTER => "scatter",
+            POOL => "max_pool_grad",
+            code => return Some(format!("a kernel met bad data (code {code})")),
+        };
+        let long = |k: usize| words[k] as u32 as i64 | (words[k + 1] as i64) << 32;
+        Some(format!("{op}: index {} is out of range for axis {} of size {}", long(2), words[1], long(4)))
     }
 }
 

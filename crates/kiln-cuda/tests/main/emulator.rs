@@ -1,0 +1,207 @@
+//! An emulated GPU: kernels' text compiled by the host's C++ compiler against a header that gives CUDA's words a meaning, and run on host memory.
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, OnceLock};
+
+use kiln_cuda::render::render;
+use kiln_cuda::steps::{Chip, Param, Step, fault};
+use kiln_ir::interp::value::{read, write};
+use kiln_ir::interp::{Elements, Scalar, Tensor, run_kernel};
+use kiln_ir::{BufId, OutputSpec, Place, Program, RuntimeError};
+
+const HEADER: &str = include_str!("emulator/cuda_on_host.h");
+
+/// Whether the host has a C++ compiler for this machine's calling convention. Says once when it has not.
+pub fn available() -> bool {
+    static FOUND: OnceLock<bool> = OnceLock::new();
+    *FOUND.get_or_init(|| {
+        let found = cfg!(all(target_arch = "x86_64", target_os = "linux")) && Command::new("g++").arg("--version").output().is_ok();
+        if !found {
+            println!("skipped: the emulated GPU needs g++ on x86-64 Linux");
+        }
+        found
+    })
+}
+
+type Launch = unsafe extern "C" fn(*const u32, *const u32, *const u64);
+
+/// The compiled text of a step. Kept on disk under its hash.
+fn library(step: &Step) -> PathBuf {
+    let call: Vec<String> = (0..step.params.len()).map(|n| format!("parameters[{n}]")).collect();
+    let words = vec!["uint64_t"; step.params.len()].join(", ");
+    let code = format!(
+        "#include \"cuda_on_host.h\"\n{}\nstatic const uint64_t* parameters;\nstatic void call() {{ ((void (*)({words})){})({}); }}\n\
+         extern \"C\" void kiln_launch(const unsigned* grid, const unsigned* block, const uint64_t* p) {{ parameters = p; run_grid(grid, block, call); }}\n",
+        step.source.code,
+        step.source.entry,
+        call.join(", "),
+    );
+    let mut hasher = DefaultHasher::new();
+    (HEADER, &code).hash(&mut hasher);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emulated");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(format!("{}-{:016x}.so", step.source.entry, hasher.finish()));
+    if path.exists() {
+        return path;
+    }
+    let header = folder.join("cuda_on_host.h");
+    if std::fs::read_to_string(&header).ok().as_deref() != Some(HEADER) {
+        std::fs::write(&header, HEADER).unwrap();
+    }
+    std::fs::write(path.with_extension("cu"), &step.source.code).unwrap();
+    let text = path.with_extension(format!("{}.cpp", std::process::id()));
+    std::fs::write(&text, code).unwrap();
+    let made = path.with_extension(format!("{}.tmp", std::process::id()));
+    let output = Command::new("g++")
+        .args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-o"])
+        .arg(&made)
+        .arg(&text)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}\n{}", text.display(), String::from_utf8_lossy(&output.stderr));
+    std::fs::remove_file(&text).unwrap();
+    std::fs::rename(&made, &path).unwrap();
+    path
+}
+
+/// The memory of one run: inputs, fresh outputs, arena.
+struct Memory<'a> {
+    program: &'a Program,
+    regions: Vec<Vec<u64>>,
+    outputs: Vec<usize>,
+}
+
+fn region(bytes: &[u8]) -> Vec<u64> {
+    // Sixteen bytes more, and 64-bit words, so that vectors are aligned as on a device.
+    let mut words = vec![0u64; bytes.len() / 8 + 34];
+    let skip = aligned(&words);
+    // SAFETY: the words have room for the skipped bytes and the copied ones.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), words.as_mut_ptr().cast::<u8>().add(skip), bytes.len()) };
+    words
+}
+
+/// Bytes to the first address divisible by 256.
+fn aligned(words: &[u64]) -> usize {
+    words.as_ptr().align_offset(256 / 8) * 8
+}
+
+impl<'a> Memory<'a> {
+    fn new(program: &'a Program, inputs: &[Vec<u8>]) -> Self {
+        let mut regions: Vec<_> = inputs.iter().map(|b| region(b)).collect();
+        let mut outputs: Vec<usize> = Vec::new();
+        for spec in &program.outputs {
+            outputs.push(match spec {
+                OutputSpec::New(bytes) => {
+                    regions.push(region(&vec![0xa5; *bytes]));
+                    regions.len() - 1
+                }
+                OutputSpec::Donated(i) | OutputSpec::SameAs(i) => *i as usize,
+                OutputSpec::SameAsOutput(o) => outputs[*o as usize],
+            });
+        }
+        regions.push(region(&vec![0xa5; program.arena]));
+        Memory { program, regions, outputs }
+    }
+
+    fn address(&self, buf: BufId) -> u64 {
+        let (region, offset) = match self.program.buf(buf).place {
+            Place::Input(n) => (n as usize, 0),
+            Place::Output(n) => (self.outputs[n as usize], 0),
+            Place::Arena(offset) => (self.regions.len() - 1, offset),
+            Place::Unused => return 0,
+        };
+        let words = &self.regions[region];
+        (words.as_ptr() as usize + aligned(words) + offset) as u64
+    }
+
+    fn bytes(&self, buf: BufId) -> &[u8] {
+        // SAFETY: the plan gives the buffer its bytes.
+        unsafe { std::slice::from_raw_parts(self.address(buf) as *const u8, self.program.buf(buf).bytes()) }
+    }
+
+    fn bytes_mut(&mut self, buf: BufId) -> &mut [u8] {
+        // SAFETY: as above; the memory is borrowed for writing.
+        unsafe { std::slice::from_raw_parts_mut(self.address(buf) as *mut u8, self.program.buf(buf).bytes()) }
+    }
+}
+
+impl Elements for Memory<'_> {
+    fn program(&self) -> &Program {
+        self.program
+    }
+    fn load(&self, buf: BufId, i: isize) -> Result<Scalar, String> {
+        Ok(read(self.program.buf(buf).dtype, self.bytes(buf), usize::try_from(i).map_err(|e| e.to_string())?))
+    }
+    fn store(&mut self, buf: BufId, i: isize, v: Scalar) -> Result<(), String> {
+        let dtype = self.program.buf(buf).dtype;
+        write(dtype, self.bytes_mut(buf), usize::try_from(i).map_err(|e| e.to_string())?, v);
+        Ok(())
+    }
+}
+
+/// Runs a program on the emulated GPU; kernels without a rendering are interpreted.
+pub fn run(program: &Program, inputs: &[Tensor], args: &[u64], chip: &Chip) -> Result<Vec<Vec<u8>>, String> {
+    static LIBRARIES: Mutex<Vec<(PathBuf, libloading::Library)>> = Mutex::new(Vec::new());
+    let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
+    let mut memory = Memory::new(program, &bytes);
+    let mut fault_words = [0i32; fault::WORDS];
+    for kernel in program.kernels() {
+        let steps = match render(kernel, program, chip) {
+            Ok(steps) => steps,
+            Err(RuntimeError::Unsupported(_)) => {
+                run_kernel(kernel, &mut memory, args)?;
+                continue;
+            }
+            Err(e) => return Err(e.to_string()),
+        };
+        let scratch = region(&vec![0x5a; steps.scratch]);
+        for step in &steps.steps {
+            let params: Vec<u64> = (step.params.iter())
+                .map(|p| match p {
+                    Param::Buf(b) => memory.address(*b),
+                    Param::Args => args.as_ptr() as u64,
+                    Param::Scratch(offset) => (scratch.as_ptr() as usize + aligned(&scratch) + offset) as u64,
+                    Param::Fault => fault_words.as_mut_ptr() as u64,
+                    Param::U64(v) => *v,
+                })
+                .collect();
+            assert!(step.shared as usize <= chip.shared_limit, "{}: {} bytes of shared memory", step.source.entry, step.shared);
+            let path = library(step);
+            let mut libraries = LIBRARIES.lock().unwrap();
+            if libraries.iter().all(|(p, _)| *p != path) {
+                // SAFETY: the library was just made from a kernel's text and has no initialisers but its own.
+                libraries.push((path.clone(), unsafe { libloading::Library::new(&path).unwrap() }));
+            }
+            let library = &libraries.iter().find(|(p, _)| *p == path).unwrap().1;
+            // SAFETY: the symbol has this signature; the parameters are the addresses that the step asks for.
+            unsafe { library.get::<Launch>(b"kiln_launch\0").unwrap()(step.grid.as_ptr(), step.block.as_ptr(), params.as_ptr()) };
+            drop(libraries);
+            if let Some(message) = fault::message(&fault_words) {
+                return Err(message);
+            }
+        }
+    }
+    let outputs = memory.outputs.iter().zip(&program.outputs).zip(program_output_bytes(program, inputs));
+    Ok(outputs
+        .map(|((r, _), len)| {
+            let words = &memory.regions[*r];
+            // SAFETY: the region holds that many bytes.
+            unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>().add(aligned(words)), len) }.to_vec()
+        })
+        .collect())
+}
+
+/// Bytes of each output.
+fn program_output_bytes(program: &Program, inputs: &[Tensor]) -> Vec<usize> {
+    let mut sizes: Vec<usize> = Vec::new();
+    for spec in &program.outputs {
+        sizes.push(match spec {
+            OutputSpec::New(bytes) => *bytes,
+            OutputSpec::Donated(i) | OutputSpec::SameAs(i) => inputs[*i as usize].len() * inputs[*i as usize].dtype.size(),
+            OutputSpec::SameAsOutput(o) => sizes[*o as usize],
+        });
+    }
+    sizes
+}
