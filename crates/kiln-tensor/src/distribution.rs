@@ -1,10 +1,10 @@
 //! `Distribution`: what random numbers are drawn from, and drawing them on the host.
 
-use core::marker::PhantomData;
-
 use rand::Rng;
 use rand::RngExt;
-use rand_distr::{Distribution as _, StandardNormal};
+use rand::distr::uniform::SampleUniform;
+use rand::distr::{Bernoulli, StandardUniform, Uniform};
+use rand_distr::{Distribution as _, Normal, StandardNormal};
 use serde::{Deserialize, Serialize};
 
 use crate::element::{Element, ElementConversion, ToElement};
@@ -26,16 +26,34 @@ pub enum Distribution {
 impl Distribution {
     /// A sampler that draws elements of one type with one generator.
     ///
+    /// ```
+    /// use kiln_tensor::Distribution;
+    /// use rand::SeedableRng;
+    /// let mut rng = rand::rngs::StdRng::seed_from_u64(1);
+    /// let x: f32 = Distribution::Uniform(2.0, 3.0).sampler(&mut rng).sample();
+    /// assert!((2.0..3.0).contains(&x));
+    /// ```
+    ///
     /// # Panics
     /// When a parameter is not valid: a probability outside of 0..=1, an empty or infinite range, a negative deviation.
     #[track_caller]
     pub fn sampler<R, E>(self, rng: &mut R) -> DistributionSampler<'_, E, R>
     where
         R: Rng,
-        E: Element,
+        E: Element + SampleUniform,
+        StandardUniform: rand_distr::Distribution<E>,
     {
         self.check();
-        DistributionSampler { distribution: self, rng, element: PhantomData }
+        let kind = match self {
+            Self::Default => DistributionSamplerKind::Standard(StandardUniform),
+            Self::Uniform(low, high) => match Uniform::new(E::from_elem(low), E::from_elem(high)) {
+                Ok(uniform) => DistributionSamplerKind::Uniform(uniform),
+                Err(error) => panic!("Uniform: the range {low}..{high} has no values of {:?}: {error}", E::dtype()),
+            },
+            Self::Bernoulli(p) => DistributionSamplerKind::Bernoulli(Bernoulli::new(p).expect("the probability was checked")),
+            Self::Normal(mean, std) => DistributionSamplerKind::Normal(Normal::new(mean, std).expect("the deviation was checked")),
+        };
+        DistributionSampler::new(kind, rng)
     }
 
     #[track_caller]
@@ -51,17 +69,68 @@ impl Distribution {
     }
 }
 
-/// Draws elements from a [`Distribution`].
-pub struct DistributionSampler<'a, E, R> {
-    distribution: Distribution,
-    rng: &'a mut R,
-    element: PhantomData<E>,
+/// What a [`DistributionSampler`] draws from: a [`Distribution`] made ready for one element type.
+pub enum DistributionSamplerKind<E>
+where
+    StandardUniform: rand_distr::Distribution<E>,
+    E: SampleUniform,
+{
+    /// Uniform: floats in `[0, 1)`, integers over their whole range.
+    Standard(StandardUniform),
+    /// Uniform in a half-open range.
+    Uniform(Uniform<E>),
+    /// 1 with some probability, else 0.
+    Bernoulli(Bernoulli),
+    /// Normal, rounded to the element type.
+    Normal(Normal<f64>),
 }
 
-impl<E: Element, R: Rng> DistributionSampler<'_, E, R> {
+/// Draws elements from a [`Distribution`].
+pub struct DistributionSampler<'a, E, R>
+where
+    StandardUniform: rand_distr::Distribution<E>,
+    E: SampleUniform,
+    R: Rng,
+{
+    kind: DistributionSamplerKind<E>,
+    rng: &'a mut R,
+}
+
+impl<'a, E, R> DistributionSampler<'a, E, R>
+where
+    StandardUniform: rand_distr::Distribution<E>,
+    E: SampleUniform,
+    R: Rng,
+{
+    /// A sampler that draws from `kind` with one generator.
+    ///
+    /// ```
+    /// use kiln_tensor::{DistributionSampler, DistributionSamplerKind};
+    /// use rand::SeedableRng;
+    /// use rand::distr::Bernoulli;
+    /// let mut rng = rand::rngs::StdRng::seed_from_u64(1);
+    /// let certain = DistributionSamplerKind::<i32>::Bernoulli(Bernoulli::new(1.0).unwrap());
+    /// assert_eq!(DistributionSampler::new(certain, &mut rng).sample(), 1);
+    /// ```
+    pub fn new(kind: DistributionSamplerKind<E>, rng: &'a mut R) -> Self {
+        Self { kind, rng }
+    }
+}
+
+impl<E, R> DistributionSampler<'_, E, R>
+where
+    StandardUniform: rand_distr::Distribution<E>,
+    E: SampleUniform + Element,
+    R: Rng,
+{
     /// Draws one element.
     pub fn sample(&mut self) -> E {
-        E::random(self.distribution, self.rng)
+        match &self.kind {
+            DistributionSamplerKind::Standard(standard) => standard.sample(self.rng),
+            DistributionSamplerKind::Uniform(uniform) => uniform.sample(self.rng),
+            DistributionSamplerKind::Bernoulli(bernoulli) => E::from_elem(bernoulli.sample(self.rng)),
+            DistributionSamplerKind::Normal(normal) => E::from_elem(normal.sample(self.rng)),
+        }
     }
 }
 

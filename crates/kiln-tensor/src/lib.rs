@@ -8,9 +8,12 @@ extern crate alloc;
 
 mod api;
 mod autodiff;
+mod capture;
 pub mod container;
 mod data;
 mod device;
+#[cfg(feature = "std")]
+pub mod distributed;
 mod distribution;
 mod dtype;
 mod element;
@@ -23,6 +26,8 @@ mod random;
 pub mod raw;
 mod shape;
 mod slice;
+#[cfg(feature = "std")]
+mod stream;
 mod trace;
 
 /// Conversion of single values to every element type, and of tensors between types.
@@ -33,6 +38,7 @@ pub mod cast {
 /// The kinds of tensors, and which operations each kind has.
 pub mod kind {
     pub use crate::api::kind::{Autodiff, Basic, Bool, Float, FloatMath, Int, Kind, Numeric, Ordered, TensorKind, Transaction};
+    pub use crate::api::{BridgeKind, BridgeTensor};
 }
 
 /// The options of operations.
@@ -52,18 +58,22 @@ pub use api::signal;
 pub use api::{
     DEFAULT_ATOL, DEFAULT_RTOL, DimIter, EinsumOperand, Tensor, TensorCreationOptions, Transaction, cartesian_grid, read_sync, try_read_sync,
 };
+pub use api::{DispatchAutodiffContext, DispatchDevice, DispatchTensor, DispatchTensorKind, TensorMetadata};
 #[doc(hidden)]
 pub use api::{ShapeSlot, check_einsum_equation, check_shape, shape_of_any_rank, shape_of_rank};
 pub use api::{activation, grid, loss, module};
 pub use autodiff::Gradients;
-pub use data::{AccessError, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError};
+pub use capture::{Graph, capture};
+pub use data::{
+    AccessError, AllocationProperty, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError,
+};
 pub use device::{
-    Device, DeviceConfig, DeviceError, DeviceFilter, DeviceIndex, DeviceKind, DeviceSettings, DeviceType, Devices, GradientCheckpointingStrategy,
-    MemoryPoolUsage, TraceStats,
+    Device, DeviceConfig, DeviceError, DeviceFilter, DeviceId, DeviceIndex, DeviceKind, DeviceSettings, DeviceType, Devices,
+    GradientCheckpointingStrategy, MemoryPoolUsage, SlicedPoolReport, TraceStats,
 };
 #[cfg(feature = "std")]
-pub use device::{ProfileDuration, ProfileOptions, ProfileTicks, TimingMethod};
-pub use distribution::{Distribution, DistributionSampler};
+pub use device::{DynFut, ProfileDuration, ProfileOptions, ProfileTicks, TimingMethod};
+pub use distribution::{Distribution, DistributionSampler, DistributionSamplerKind};
 pub use dtype::{BoolDType, BoolStore, DType, FloatDType, FloatInfo, IntDType};
 pub use element::{
     Element, ElementAdd, ElementComparison, ElementConversion, ElementEq, ElementLimits, ElementOrdered, ElementRandom, Scalar, flex32,
@@ -78,3 +88,5 @@ pub use shape::{
 };
 pub use slice::{Slice, SliceArg, SliceIter, SliceOps};
 pub use smallvec::SmallVec;
+#[cfg(feature = "std")]
+pub use stream::StreamId;

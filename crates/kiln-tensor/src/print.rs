@@ -5,6 +5,7 @@ use core::fmt::{self, Write};
 use crate::data::TensorData;
 use crate::dtype::DType;
 use crate::element::Element;
+use crate::raw::RawTensor;
 use half::{bf16, f16};
 
 /// How tensors are printed.
@@ -45,12 +46,12 @@ pub fn set_print_options(options: PrintOptions) {
 
 /// Prints the values as nested brackets.
 pub(crate) fn format_values(data: &TensorData, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    let options = OPTIONS.read().clone();
-    let printer = Printer {
-        shape: data.shape(),
-        edge_items: (data.num_elements() > options.threshold).then_some(options.edge_items),
-        precision: f.precision().or(options.precision),
-    };
+    format_part(data, data.shape(), &OPTIONS.read().clone(), f)
+}
+
+/// Prints the values of a tensor of sizes `shape`; of a summary, `data` may hold only the ends of the axes that are shown.
+fn format_part(data: &TensorData, shape: &[usize], options: &PrintOptions, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let printer = Printer { shape, held: data.shape(), edge_items: summarised(shape, options), precision: f.precision().or(options.precision) };
     match data.dtype() {
         DType::F64 => printer.floats::<f64>(data, f),
         DType::F32 => printer.floats::<f32>(data, f),
@@ -70,6 +71,23 @@ pub(crate) fn format_values(data: &TensorData, f: &mut fmt::Formatter<'_>) -> fm
     }
 }
 
+/// The number of values shown at each end of an axis, for a shape that is not shown whole.
+fn summarised(shape: &[usize], options: &PrintOptions) -> Option<usize> {
+    (shape.iter().product::<usize>() > options.threshold).then_some(options.edge_items)
+}
+
+/// What is shown of a tensor: of a large one the ends of its axes, cut out on its device, so that the rest is not read.
+fn shown(raw: &RawTensor, options: &PrintOptions) -> RawTensor {
+    let Some(edge) = summarised(raw.dims(), options) else {
+        return raw.untracked();
+    };
+    (0..raw.rank()).fold(raw.untracked(), |part, axis| match part.dims()[axis] {
+        size if size <= 2 * edge => part,
+        _ if edge == 0 => part.narrow(axis, 0, 0),
+        size => RawTensor::cat(&[part.narrow(axis, 0, edge), part.narrow(axis, size - edge, edge)], axis),
+    })
+}
+
 /// Prints a tensor: its values, shape, device, kind and type.
 ///
 /// ```text
@@ -83,13 +101,18 @@ pub(crate) fn format_values(data: &TensorData, f: &mut fmt::Formatter<'_>) -> fm
 ///   dtype:  "f32",
 /// }
 /// ```
-pub(crate) fn format_tensor(data: &TensorData, device: &dyn fmt::Debug, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+pub(crate) fn format_tensor(raw: &RawTensor, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let options = OPTIONS.read().clone();
+    let data = match shown(raw, &options).to_data() {
+        Ok(data) => data,
+        Err(error) => return write!(f, "Tensor {{ {error} }}"),
+    };
     writeln!(f, "Tensor {{")?;
     writeln!(f, "  data:")?;
-    format_values(data, f)?;
+    format_part(&data, raw.dims(), &options, f)?;
     writeln!(f, ",")?;
-    writeln!(f, "  shape:  {},", data.shape())?;
-    writeln!(f, "  device:  {device:?},")?;
+    writeln!(f, "  shape:  {},", crate::Shape::from(raw.dims()))?;
+    writeln!(f, "  device:  {:?},", raw.device())?;
     writeln!(f, "  kind:  {kind:?},")?;
     writeln!(f, "  dtype:  {:?},", data.dtype().name())?;
     write!(f, "}}")
@@ -105,6 +128,8 @@ fn float<F: fmt::Debug + fmt::Display>(f: &mut dyn Write, x: F, precision: Optio
 /// What is the same for every value of a print.
 struct Printer<'a> {
     shape: &'a [usize],
+    /// The sizes of what is held: those of `shape`, or of the ends of its axes.
+    held: &'a [usize],
     /// The number of values shown at each end of an axis; all of them without.
     edge_items: Option<usize>,
     precision: Option<usize>,
@@ -134,7 +159,8 @@ impl Printer<'_> {
         let Some(&size) = self.shape.get(axis) else {
             return print(start, f);
         };
-        let stride: usize = self.shape[axis + 1..].iter().product();
+        let stride: usize = self.held[axis + 1..].iter().product();
+        let left_out = size - self.held[axis];
         let innermost = axis + 1 == self.shape.len();
         let separate = |f: &mut dyn Write| {
             if innermost { f.write_str(", ") } else { write!(f, ",\n{:indent$}", "", indent = axis + 1) }
@@ -154,7 +180,8 @@ impl Printer<'_> {
                 separate(f)?;
             }
             first = false;
-            self.axis(axis + 1, start + index * stride, f, print)?;
+            let place = if index < hidden.start { index } else { index - left_out };
+            self.axis(axis + 1, start + place * stride, f, print)?;
         }
         if hidden.end == size && !hidden.is_empty() {
             f.write_str("...")?;

@@ -416,19 +416,24 @@ fn attention() {
 /// Compares second derivatives with central differences of first ones.
 #[track_caller]
 fn check_twice(name: &str, dims: &[usize], range: (f64, f64), f: impl Fn(&RawTensor) -> RawTensor) {
-    let values = numbers(dims.iter().product(), range, 3);
+    check_twice_at(name, dims, &numbers(dims.iter().product(), range, 3), f);
+}
+
+/// The same at given elements.
+#[track_caller]
+pub fn check_twice_at(name: &str, dims: &[usize], values: &[f64], f: impl Fn(&RawTensor) -> RawTensor) {
     let device = cpu().autodiff();
     let slope = |values: &[f64]| -> f64 {
         let x = tensor(&device, dims, values).require_grad();
         let grads = loss(&f(&x)).backward();
         loss(grads.get(&x).unwrap()).to_f64s().unwrap()[0]
     };
-    let x = tensor(&device, dims, &values).require_grad();
+    let x = tensor(&device, dims, values).require_grad();
     let first = loss(&f(&x)).backward_keeping_graph();
     let second = loss(first.get(&x).unwrap()).backward();
     let got = second.get(&x).unwrap().to_f64s().unwrap();
     for (i, g) in got.iter().enumerate() {
-        let mut moved = values.clone();
+        let mut moved = values.to_vec();
         moved[i] += 1e-5;
         let up = slope(&moved);
         moved[i] -= 2e-5;
@@ -460,4 +465,25 @@ fn second_derivatives() {
         let w = x.narrow(2, 0, 2).reshape(&[2, 1, 2]).cast(DType::F64);
         x.conv(&w, None, &ConvOptions { stride: &[1], padding: &[(1, 0)], dilation: &[1], groups: 2 }).square()
     });
+}
+
+#[test]
+fn second_derivatives_of_attention() {
+    let masked = |x: &RawTensor| {
+        // The last query sees no key.
+        let bits = [0u8, 1, 0, 0, 1, 1, 1, 1, 0, 1, 1, 1];
+        RawTensor::from_bytes(&x.device().without_autodiff(), &[1, 1, 3, 4], DType::Bool, &bits)
+    };
+    let capped = AttentionOptions { scale: Some(0.9), softcap: Some(1.5), causal: true };
+    for groups in [1, 2] {
+        for (o, mask) in [(AttentionOptions::default(), false), (AttentionOptions::default(), true), (capped, false)] {
+            // Queries, keys and values are parts of one tensor, so that mixed derivatives count too.
+            let (q, k, v) = (12, 8 * groups, 12 * groups);
+            check_twice("attention", &[q + k + v], (-1.0, 1.0), |x| {
+                let part = |start: usize, dims: &[usize]| x.narrow(0, start, dims.iter().product()).reshape(dims);
+                let (q, k, v) = (part(0, &[1, 2, 3, 2]), part(q, &[1, groups, 4, 2]), part(q + k, &[1, groups, 4, 3]));
+                q.attention(&k, &v, mask.then(|| masked(x)).as_ref(), None, o).square()
+            });
+        }
+    }
 }

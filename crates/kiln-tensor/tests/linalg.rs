@@ -1,5 +1,6 @@
 //! Linear algebra: factorisations multiply back to their matrix, gradients match differences, norms match their definitions.
 
+use crate::gradients::check_twice_at;
 use kiln_tensor::linalg::*;
 use kiln_tensor::{DType, Device, Tensor, TensorData, Tolerance};
 
@@ -90,7 +91,7 @@ fn determinants() {
     let (p, l, u) = lu::<2, 1>(a.clone());
     let product = det::<2, 1, 1>(p).into_scalar::<f64>() * det::<2, 1, 1>(l).into_scalar::<f64>() * det::<2, 1, 1>(u).into_scalar::<f64>();
     assert!((det::<2, 1, 1>(a).into_scalar::<f64>() - product).abs() < 1e-9);
-    check_panics(|| det::<2, 1, 1>(matrix([2, 3], 1)), "det: the matrices are not square: [2, 3]");
+    check_panics(|| det::<2, 1, 1>(matrix([2, 3], 1)), "det: the matrices are not square: shape [2, 3]");
 }
 
 /// Compares the gradient of a scalar function with differences.
@@ -186,4 +187,32 @@ fn similarities_products_and_diagonals() {
     close(outer::<2, 3, _>(x.clone(), y.clone()), x.clone().unsqueeze_dim(2) * y.clone().unsqueeze_dim(1));
     close(matvec(a.clone(), x.clone().slice([0..2, 0..3])), a.matmul(x.slice([0..2, 0..3]).unsqueeze_dim(2)).squeeze_dim(2));
     check_panics(|| matvec(matrix([3, 3], 1), matrix([2], 1)), "matmul");
+}
+
+#[test]
+fn second_derivatives_of_factorisations() {
+    fn weighted<const D: usize>(x: Tensor<D>, salt: usize) -> Tensor<1> {
+        let weights = matrix(x.dims(), salt).to_device(&x.device().inner());
+        (x * weights).sum()
+    }
+    fn twice(name: &str, [m, n]: [usize; 2], f: fn(Tensor<2>) -> Tensor<1>) {
+        let values = matrix([m, n], 4).into_data().try_into_vec::<f64>().unwrap();
+        check_twice_at(name, &[m, n], &values, |x| f(Tensor::from_raw(x.clone())).into_raw());
+    }
+    twice("lu", [3, 3], |a| {
+        let (_, l, u) = lu::<2, 1>(a);
+        weighted(l.powi_scalar(2), 2) + weighted(u.powi_scalar(2), 3)
+    });
+    twice("qr", [4, 3], |a| {
+        let (q, r) = qr(a, true);
+        weighted(q.powi_scalar(2), 5) + weighted(r.powi_scalar(2), 6)
+    });
+    twice("svd", [3, 2], |a| {
+        let (u, s, vt): (_, Tensor<1>, _) = svd(a, 40);
+        weighted(u.matmul(vt), 7) + weighted(s.powi_scalar(2), 8)
+    });
+    twice("det", [4, 4], |a| det::<2, 1, 1>(a).square());
+    twice("det of one element", [1, 1], |a| det::<2, 1, 1>(a).square());
+    let singular = [1.0, 2.0, 3.0, 2.0, 4.0, 6.0, 0.5, 1.0, -1.0];
+    check_twice_at("det of a singular matrix", &[3, 3], &singular, |x| det::<2, 1, 1>(Tensor::from_raw(x.clone())).square().into_raw());
 }

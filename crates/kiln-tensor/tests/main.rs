@@ -3,6 +3,7 @@
 mod autodiff;
 mod device;
 mod einsum;
+mod errors;
 mod faults;
 mod fuzz;
 #[path = "../../../scripts/golden/golden.rs"]

@@ -2,6 +2,7 @@
 
 use std::f64::consts::TAU;
 
+use crate::gradients::check_twice_at;
 use kiln_tensor::signal::*;
 use kiln_tensor::{DType, Device, Tensor, TensorData, Tolerance};
 
@@ -155,4 +156,17 @@ fn windows_of_one_element_and_none() {
         let w = of(9);
         assert!((0..9).all(|i| (w[i] - w[8 - i]).abs() < 1e-7));
     }
+}
+
+#[test]
+fn second_derivatives() {
+    let values = values(6, 3);
+    check_twice_at("rfft", &[6], &values, |x| {
+        let (re, im) = rfft(Tensor::<1>::from_raw(x.clone()), 0, None);
+        (re.powi_scalar(2) + im.powi_scalar(3)).into_raw()
+    });
+    check_twice_at("irfft", &[6], &values, |x| {
+        let x = Tensor::<1>::from_raw(x.clone());
+        irfft(x.clone().powi_scalar(2), x * 2, 0, Some(6)).powi_scalar(2).into_raw()
+    });
 }

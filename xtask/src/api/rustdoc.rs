@@ -10,6 +10,9 @@ use std::process::Command;
 /// The crate that users import.
 const FACADE: &str = "kiln";
 
+/// The features of the facade that the list was made with and that are not among the default ones.
+const FEATURES: &str = "kiln/linalg,kiln/signal";
+
 /// One documented crate.
 struct Crate {
     doc: Value,
@@ -40,7 +43,7 @@ impl World {
             .filter(|name| name == FACADE || (name.starts_with("kiln-") && name != "kiln-cli" && name != "kiln-bench"))
             .collect();
         let mut command = Command::new(workspace::cargo());
-        command.args(["doc", "--no-deps", "--lib", "--target-dir"]).arg(&target);
+        command.args(["doc", "--no-deps", "--lib", "--features", FEATURES, "--target-dir"]).arg(&target);
         for name in &names {
             command.args(["-p", name]);
         }
@@ -224,7 +227,7 @@ impl World {
 
     /// Whether an implementation, in canonical form, exists anywhere.
     pub fn implements(&self, canonical: &str) -> bool {
-        self.implementations.contains(canonical)
+        self.implementations.contains(canonical) || is_reflexive(canonical)
     }
 
     fn all_implementations(&self) -> BTreeSet<String> {
@@ -267,4 +270,9 @@ fn member(item: &Value, owner: &Owner) -> (String, String) {
         }
         None => (name.clone(), name),
     }
+}
+
+/// Whether this is `From<T> for T`, which the standard library has for every type.
+fn is_reflexive(canonical: &str) -> bool {
+    canonical.split_once(" for ").is_some_and(|(name, target)| name.strip_prefix("From<").and_then(|rest| rest.strip_suffix('>')) == Some(target))
 }

@@ -137,7 +137,7 @@ pub fn prelu<const D: usize>(tensor: Tensor<D>, alpha: Tensor<1>) -> Tensor<D> {
 /// When the axis does not exist or is empty.
 #[track_caller]
 pub fn softmax<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Tensor<D> {
-    Tensor::from_raw(tensor.raw.softmax(dim.expect_dim_index(D)))
+    Tensor::from_raw(tensor.raw.softmax(tensor.axis("softmax", dim)))
 }
 
 /// [`softmax`] of `-x`.
@@ -152,7 +152,7 @@ pub fn softmax<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Tensor<D
 /// When the axis does not exist or is empty.
 #[track_caller]
 pub fn softmin<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Tensor<D> {
-    Tensor::from_raw(tensor.raw.neg().softmax(dim.expect_dim_index(D)))
+    Tensor::from_raw(tensor.raw.neg().softmax(tensor.axis("softmin", dim)))
 }
 
 /// `ln(1 + exp(beta x)) / beta`, and `x` itself where `beta x` exceeds [`DEFAULT_SOFTPLUS_THRESHOLD`]. Any shape.
@@ -191,7 +191,7 @@ pub fn softplus_with_threshold<const D: usize>(tensor: Tensor<D>, beta: f64, thr
 /// When the axis does not exist or is empty.
 #[track_caller]
 pub fn quiet_softmax<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Tensor<D> {
-    Tensor::from_raw(tensor.raw.quiet_softmax(dim.expect_dim_index(D)))
+    Tensor::from_raw(tensor.raw.quiet_softmax(tensor.axis("quiet_softmax", dim)))
 }
 
 /// The logarithm of [`softmax`], computed without loss of range.
@@ -206,7 +206,7 @@ pub fn quiet_softmax<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Te
 /// When the axis does not exist or is empty.
 #[track_caller]
 pub fn log_softmax<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Tensor<D> {
-    Tensor::from_raw(tensor.raw.log_softmax(dim.expect_dim_index(D)))
+    Tensor::from_raw(tensor.raw.log_softmax(tensor.axis("log_softmax", dim)))
 }
 
 /// `1 / (1 + exp(-x))`. Any shape.
@@ -376,7 +376,7 @@ pub fn threshold<const D: usize>(tensor: Tensor<D>, threshold: f64, value: f64) 
 /// When the axis does not exist or its size is odd.
 #[track_caller]
 pub fn glu<const D: usize>(tensor: Tensor<D>, dim: impl AsIndex) -> Tensor<D> {
-    let axis = dim.expect_dim_index(D);
+    let axis = tensor.axis("glu", dim);
     let size = tensor.raw.dims()[axis];
     assert!(size.is_multiple_of(2), "glu: axis {axis} has odd size {size}: shape {:?}", tensor.raw.dims());
     let half = |start: usize| tensor.raw.narrow(axis, start, size / 2);

@@ -200,7 +200,7 @@ impl<const D: usize> Tensor<D, Bool> {
 pub(super) fn true_positions(mask: &RawTensor) -> Vec<usize> {
     match mask.to_bytes() {
         Ok(bytes) => bytes.iter().enumerate().filter(|(_, byte)| **byte != 0).map(|(position, _)| position).collect(),
-        Err(error) => panic!("cannot read a mask: {error}"),
+        Err(error) => panic!("nonzero: a mask of shape {:?} cannot be read: {error}", mask.dims()),
     }
 }
 

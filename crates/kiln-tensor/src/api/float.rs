@@ -208,7 +208,7 @@ impl<const D: usize> Tensor<D, Float> {
     /// When the axis does not exist or is not of size 3, or the shapes do not broadcast.
     #[track_caller]
     pub fn cross<Dim: AsIndex>(self, other: Tensor<D, Float>, dim: Dim) -> Tensor<D, Float> {
-        Self::from_raw(cross(&self.raw, &other.raw, dim.expect_dim_index(D)))
+        Self::from_raw(cross(&self.raw, &other.raw, self.axis("cross", dim)))
     }
 
     /// Draws classes: the last axis holds weights, which need not add up to 1, and becomes `num_samples` classes drawn by them.

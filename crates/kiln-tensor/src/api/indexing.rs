@@ -7,6 +7,7 @@ use kiln_ir::ScatterOp;
 use super::Tensor;
 use super::kind::{Basic, Bool, Int};
 use super::options::IndexingUpdateOp;
+use super::view::of_rank;
 use crate::element::{ElementConversion, Scalar};
 use crate::raw::{RawTensor, SliceRange};
 use crate::shape::AsIndex;
@@ -38,7 +39,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist. An index out of range is an error of the device when the result is read.
     #[track_caller]
     pub fn select(self, dim: impl AsIndex, indices: Tensor<1, Int>) -> Self {
-        Self::from_raw(self.raw.select(dim.expect_dim_index(D), &indices.raw))
+        Self::from_raw(self.raw.select(self.axis("select", dim), &indices.raw))
     }
 
     /// The tensor with whole slices of an axis, picked by indices, combined with values.
@@ -56,7 +57,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist or the values do not have the shape of the picked slices.
     #[track_caller]
     pub fn select_assign(self, dim: impl AsIndex, indices: Tensor<1, Int>, values: Tensor<D, K>, update: IndexingUpdateOp) -> Self {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("select_assign", dim);
         Self::from_raw(self.raw.select_assign(axis, &indices.raw, &values.raw, update.into()))
     }
 
@@ -75,8 +76,13 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist, or `DO` is not `D - 1 + DI`.
     #[track_caller]
     pub fn take<const DI: usize, const DO: usize>(self, dim: impl AsIndex, indices: Tensor<DI, Int>) -> Tensor<DO, K> {
-        let axis = dim.expect_dim_index(D);
-        assert!(DO + 1 == D + DI, "take: rank {D} and indices of rank {DI} do not give rank {DO}");
+        let axis = self.axis("take", dim);
+        assert!(
+            DO + 1 == D + DI,
+            "take: rank {D} and indices of rank {DI} do not give rank {DO}: tensor {:?}, indices {:?}",
+            self.raw.dims(),
+            indices.raw.dims()
+        );
         Tensor::from_raw(take(&self.raw, axis, &indices.raw))
     }
 
@@ -160,7 +166,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist or another axis of the indices is longer. An index out of range is an error of the device when the result is read.
     #[track_caller]
     pub fn gather(self, dim: impl AsIndex, indices: Tensor<D, Int>) -> Self {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("gather", dim);
         let ranges = shared_part("gather", &self.raw, axis, &indices.raw);
         Self::from_raw(self.raw.slice(&ranges).gather(axis, &indices.raw))
     }
@@ -180,7 +186,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist, another axis of the indices is longer, or indices and values have different shapes.
     #[track_caller]
     pub fn scatter(self, dim: impl AsIndex, indices: Tensor<D, Int>, values: Self, update: IndexingUpdateOp) -> Self {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("scatter", dim);
         let ranges = shared_part("scatter", &self.raw, axis, &indices.raw);
         let part = self.raw.slice(&ranges).scatter(axis, &indices.raw, &values.raw, update.into());
         Self::from_raw(if ranges.is_empty() { part } else { self.raw.slice_assign(&ranges, &part) })
@@ -219,7 +225,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When there are more coordinates than axes, or the result is not of rank `DV`.
     #[track_caller]
     pub fn gather_nd<const M: usize, const DV: usize>(self, indices: Tensor<M, Int>) -> Tensor<DV, K> {
-        Tensor::from_raw(self.raw.gather_nd(&indices.raw))
+        of_rank("gather_nd", self.raw.gather_nd(&indices.raw), &self.raw)
     }
 }
 

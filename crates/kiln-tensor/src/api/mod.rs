@@ -4,6 +4,7 @@ pub mod activation;
 mod analysis;
 mod arithmetic;
 mod boolean;
+mod bridge;
 pub mod cast;
 #[cfg(feature = "std")]
 mod closeness;
@@ -33,6 +34,7 @@ pub mod signal;
 mod transfer;
 mod view;
 
+pub use bridge::{BridgeKind, BridgeTensor, DispatchAutodiffContext, DispatchDevice, DispatchTensor, DispatchTensorKind, TensorMetadata};
 #[cfg(feature = "std")]
 pub use closeness::check_closeness;
 pub use comparison::{DEFAULT_ATOL, DEFAULT_RTOL};

@@ -4,7 +4,7 @@ use super::Tensor;
 use super::kind::{Int, Ordered};
 use super::reduction::indices;
 use crate::raw::RawTensor;
-use crate::shape::AsIndex;
+use crate::shape::{AsIndex, axis_of};
 
 impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// Elements in ascending order along an axis. The order of equal ones stays; NaN comes last.
@@ -129,7 +129,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When the axis does not exist or has fewer than `k` elements.
     #[track_caller]
     pub fn topk_with_indices<I: AsIndex>(self, k: usize, dim: I) -> (Self, Tensor<D, Int>) {
-        let (values, positions) = self.raw.topk(dim.expect_dim_index(D), k, true);
+        let (values, positions) = self.raw.topk(self.axis("topk", dim), k, true);
         (Self::from_raw(values), indices(&positions))
     }
 
@@ -179,14 +179,14 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     #[track_caller]
     pub fn one_hot_fill<const D2: usize>(self, num_classes: usize, on_value: f32, off_value: f32, axis: impl AsIndex) -> Tensor<D2, K> {
         assert!(num_classes > 0, "one_hot: the number of classes must not be 0: shape {:?}", self.raw.dims());
-        assert!(D2 == D + 1, "one_hot: rank {D} becomes {}, not {D2}", D + 1);
-        let axis = axis.expect_dim_index(D2);
+        assert!(D2 == D + 1, "one_hot: rank {D} becomes {}, not {D2}: shape {:?}", D + 1, self.raw.dims());
+        let axis = axis_of("one_hot", axis, D2, self.raw.dims());
         Tensor::from_raw(one_hot(&self.raw, num_classes, on_value.into(), off_value.into(), axis))
     }
 
     #[track_caller]
     fn sort_by<I: AsIndex>(self, dim: I, descending: bool) -> (Self, Tensor<D, Int>) {
-        let (values, positions) = self.raw.sort(dim.expect_dim_index(D), descending);
+        let (values, positions) = self.raw.sort(self.axis("sort", dim), descending);
         (Self::from_raw(values), indices(&positions))
     }
 }

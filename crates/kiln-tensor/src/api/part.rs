@@ -9,7 +9,7 @@ use super::kind::Basic;
 use super::view::raws;
 use crate::element::{Element, Scalar};
 use crate::raw::{RawTensor, SliceRange};
-use crate::shape::{AsIndex, Shape};
+use crate::shape::{AsIndex, Shape, axis_of};
 use crate::slice::{Slice, SliceArg};
 
 /// Slices resolved for the axes of a shape; whole axes are left out.
@@ -111,7 +111,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         S: Into<Slice>,
     {
         let mut slices = [Slice::full(); D];
-        slices[dim.expect_dim_index(D)] = slice.into();
+        slices[self.axis("slice_dim", dim)] = slice.into();
         self.slice(slices)
     }
 
@@ -128,7 +128,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis or the position does not exist, or `D2` is not `D - 1`.
     #[track_caller]
     pub fn select_dim<const D2: usize>(self, dim: impl AsIndex, index: impl AsIndex) -> Tensor<D2, K> {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("select_dim", dim);
         let index = index.expect_elem_index(self.raw.dims()[axis]);
         self.narrow(axis, index, 1).squeeze_dim(axis)
     }
@@ -145,7 +145,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist or is too short.
     #[track_caller]
     pub fn narrow(self, dim: impl AsIndex, start: usize, length: usize) -> Self {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("narrow", dim);
         let size = self.raw.dims()[axis];
         let inside = start.checked_add(length).is_some_and(|end| end <= size);
         assert!(inside, "narrow: {length} positions from {start} on are not within axis {axis}: shape {:?}", self.raw.dims());
@@ -166,7 +166,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     #[track_caller]
     pub fn chunk(self, chunks: usize, dim: impl AsIndex) -> Vec<Self> {
         assert!(chunks > 0, "chunk: the number of parts must not be 0: shape {:?}", self.raw.dims());
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("chunk", dim);
         let size = self.raw.dims()[axis];
         self.split(size.div_ceil(chunks).max(1), axis)
     }
@@ -185,7 +185,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist, or `split_size` is 0 and the axis is not empty.
     #[track_caller]
     pub fn split(self, split_size: usize, dim: impl AsIndex) -> Vec<Self> {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("split", dim);
         let size = self.raw.dims()[axis];
         assert!(split_size > 0 || size == 0, "split: the size of a part must not be 0: shape {:?}", self.raw.dims());
         let parts = if size == 0 { 0 } else { size.div_ceil(split_size) };
@@ -207,7 +207,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist or the sizes do not add up to its size.
     #[track_caller]
     pub fn split_with_sizes(self, split_sizes: Vec<usize>, dim: impl AsIndex) -> Vec<Self> {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("split_with_sizes", dim);
         let size = self.raw.dims()[axis];
         let total: usize = split_sizes.iter().sum();
         assert!(total == size, "split_with_sizes: the sizes {split_sizes:?} do not add up to axis {axis}: shape {:?}", self.raw.dims());
@@ -233,7 +233,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn iter_dim(self, dim: impl AsIndex) -> DimIter<D, K> {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("iter_dim", dim);
         DimIter { positions: 0..self.raw.dims()[axis], axis, tensor: self }
     }
 
@@ -251,7 +251,8 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When no tensor is given, the axis does not exist, or another axis differs.
     #[track_caller]
     pub fn cat(tensors: Vec<Self>, dim: impl AsIndex) -> Self {
-        Self::from_raw(RawTensor::cat(&raws(tensors), dim.expect_dim_index(D)))
+        let axis = axis_of("cat", dim, D, first_dims("cat", &tensors));
+        Self::from_raw(RawTensor::cat(&raws(tensors), axis))
     }
 
     /// Tensors of one shape joined along a new axis.
@@ -269,7 +270,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When no tensor is given, shapes differ, `D2` is not `D + 1`, or the position of the new axis does not exist.
     #[track_caller]
     pub fn stack<const D2: usize>(tensors: Vec<Tensor<D, K>>, dim: impl AsIndex) -> Tensor<D2, K> {
-        let axis = dim.expect_dim_index(D + 1);
+        let axis = axis_of("stack", dim, D + 1, first_dims("stack", &tensors));
         if let Some(other) = tensors.iter().find(|tensor| tensor.raw.dims() != tensors[0].raw.dims()) {
             panic!("stack: shapes differ: {:?}, {:?}", tensors[0].raw.dims(), other.raw.dims());
         }
@@ -289,7 +290,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn repeat_dim(self, dim: impl AsIndex, times: usize) -> Self {
-        Self::from_raw(self.raw.repeat(dim.expect_dim_index(D), times))
+        Self::from_raw(self.raw.repeat(self.axis("repeat_dim", dim), times))
     }
 
     /// The first axes repeated, each as often as `sizes` says.
@@ -355,3 +356,15 @@ impl<const D: usize, K: Basic> DoubleEndedIterator for DimIter<D, K> {
 
 impl<const D: usize, K: Basic> ExactSizeIterator for DimIter<D, K> {}
 impl<const D: usize, K: Basic> FusedIterator for DimIter<D, K> {}
+
+/// The sizes of the first of several tensors.
+///
+/// # Panics
+/// When there is none.
+#[track_caller]
+fn first_dims<'a, const D: usize, K: Basic>(op: &str, tensors: &'a [Tensor<D, K>]) -> &'a [usize] {
+    match tensors.first() {
+        Some(tensor) => tensor.raw.dims(),
+        None => panic!("{op}: no tensor of rank {D} is given"),
+    }
+}

@@ -66,7 +66,7 @@ impl<const D: usize, K: Numeric> Tensor<D, K> {
     /// When an axis does not exist or is named twice.
     #[track_caller]
     pub fn sum_dims<I: AsIndex>(self, dims: &[I]) -> Self {
-        Self::from_raw(self.raw.sum(&distinct_axes("sum", dims, D)))
+        Self::from_raw(self.raw.sum(&distinct_axes("sum", dims, self.raw.dims())))
     }
 
     /// Sum along several axes, which are removed.
@@ -81,7 +81,7 @@ impl<const D: usize, K: Numeric> Tensor<D, K> {
     /// When an axis does not exist or is named twice, or the result is not of rank `D2`.
     #[track_caller]
     pub fn sum_dims_squeeze<const D2: usize, I: AsIndex>(self, dims: &[I]) -> Tensor<D2, K> {
-        let axes = distinct_axes("sum", dims, D);
+        let axes = distinct_axes("sum", dims, self.raw.dims());
         let kept = (0..D).filter(|axis| !axes.contains(axis)).map(|axis| self.raw.dims()[axis]).collect();
         Self::from_raw(self.raw.sum(&axes)).view_as("sum", kept)
     }
@@ -125,7 +125,7 @@ impl<const D: usize, K: Numeric> Tensor<D, K> {
     /// When an axis does not exist or is named twice.
     #[track_caller]
     pub fn mean_dims<I: AsIndex>(self, dims: &[I]) -> Self {
-        Self::from_raw(self.raw.mean(&distinct_axes("mean", dims, D)))
+        Self::from_raw(self.raw.mean(&distinct_axes("mean", dims, self.raw.dims())))
     }
 
     /// Product of all elements, 1 of none; integers wrap.
@@ -167,7 +167,7 @@ impl<const D: usize, K: Numeric> Tensor<D, K> {
     /// When an axis does not exist or is named twice.
     #[track_caller]
     pub fn prod_dims<I: AsIndex>(self, dims: &[I]) -> Self {
-        Self::from_raw(self.raw.prod(&distinct_axes("prod", dims, D)))
+        Self::from_raw(self.raw.prod(&distinct_axes("prod", dims, self.raw.dims())))
     }
 
     /// Running sum along an axis; integers wrap.
@@ -182,7 +182,7 @@ impl<const D: usize, K: Numeric> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn cumsum<I: AsIndex>(self, dim: I) -> Self {
-        Self::from_raw(self.raw.cumsum(dim.expect_dim_index(D)))
+        Self::from_raw(self.raw.cumsum(self.axis("cumsum", dim)))
     }
 
     /// Running product along an axis; integers wrap.
@@ -197,7 +197,7 @@ impl<const D: usize, K: Numeric> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn cumprod<I: AsIndex>(self, dim: I) -> Self {
-        Self::from_raw(self.raw.cumprod(dim.expect_dim_index(D)))
+        Self::from_raw(self.raw.cumprod(self.axis("cumprod", dim)))
     }
 }
 
@@ -244,7 +244,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When an axis does not exist, is named twice or is empty.
     #[track_caller]
     pub fn max_dims<I: AsIndex>(self, dims: &[I]) -> Self {
-        Self::from_raw(self.raw.max(&distinct_axes("max", dims, D)))
+        Self::from_raw(self.raw.max(&distinct_axes("max", dims, self.raw.dims())))
     }
 
     /// Maximum along an axis, and its position: the first of several, the first NaN if any is NaN.
@@ -261,7 +261,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When the axis does not exist or is empty.
     #[track_caller]
     pub fn max_dim_with_indices<I: AsIndex>(self, dim: I) -> (Self, Tensor<D, Int>) {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("max_dim", dim);
         (Self::from_raw(self.raw.max(&[axis])), indices(&self.raw.argmax(axis)))
     }
 
@@ -277,7 +277,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When the axis does not exist or is empty.
     #[track_caller]
     pub fn argmax(self, dim: impl AsIndex) -> Tensor<D, Int> {
-        indices(&self.raw.argmax(dim.expect_dim_index(D)))
+        indices(&self.raw.argmax(self.axis("argmax", dim)))
     }
 
     /// Smallest element; NaN if any is NaN.
@@ -322,7 +322,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When an axis does not exist, is named twice or is empty.
     #[track_caller]
     pub fn min_dims<I: AsIndex>(self, dims: &[I]) -> Self {
-        Self::from_raw(self.raw.min(&distinct_axes("min", dims, D)))
+        Self::from_raw(self.raw.min(&distinct_axes("min", dims, self.raw.dims())))
     }
 
     /// Minimum along an axis, and its position: the first of several, the first NaN if any is NaN.
@@ -338,7 +338,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When the axis does not exist or is empty.
     #[track_caller]
     pub fn min_dim_with_indices<I: AsIndex>(self, dim: I) -> (Self, Tensor<D, Int>) {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("min_dim", dim);
         (Self::from_raw(self.raw.min(&[axis])), indices(&self.raw.argmin(axis)))
     }
 
@@ -354,7 +354,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When the axis does not exist or is empty.
     #[track_caller]
     pub fn argmin(self, dim: impl AsIndex) -> Tensor<D, Int> {
-        indices(&self.raw.argmin(dim.expect_dim_index(D)))
+        indices(&self.raw.argmin(self.axis("argmin", dim)))
     }
 
     /// Largest absolute value; NaN if any is NaN.
@@ -414,7 +414,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn cummax<I: AsIndex>(self, dim: I) -> Self {
-        Self::from_raw(self.raw.cummax(dim.expect_dim_index(D)))
+        Self::from_raw(self.raw.cummax(self.axis("cummax", dim)))
     }
 
     /// Running minimum along an axis; NaN from the first NaN on.
@@ -429,7 +429,7 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn cummin<I: AsIndex>(self, dim: I) -> Self {
-        Self::from_raw(self.raw.cummin(dim.expect_dim_index(D)))
+        Self::from_raw(self.raw.cummin(self.axis("cummin", dim)))
     }
 }
 
@@ -458,7 +458,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn any_dim(self, dim: impl AsIndex) -> Tensor<D, Bool> {
-        Tensor::from_raw(self.raw.any(&[dim.expect_dim_index(D)]))
+        Tensor::from_raw(self.raw.any(&[self.axis("any_dim", dim)]))
     }
 
     /// Whether all elements are true or not zero; true of none.
@@ -485,7 +485,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn all_dim(self, dim: impl AsIndex) -> Tensor<D, Bool> {
-        Tensor::from_raw(self.raw.all(&[dim.expect_dim_index(D)]))
+        Tensor::from_raw(self.raw.all(&[self.axis("all_dim", dim)]))
     }
 }
 
@@ -533,7 +533,7 @@ impl<const D: usize> Tensor<D, Float> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn var_mean<I: AsIndex>(self, dim: I) -> (Self, Self) {
-        let (var, mean) = self.raw.var_mean(&[dim.expect_dim_index(D)], 1);
+        let (var, mean) = self.raw.var_mean(&[self.axis("var_mean", dim)], 1);
         (Self::from_raw(var), Self::from_raw(mean))
     }
 
@@ -550,7 +550,7 @@ impl<const D: usize> Tensor<D, Float> {
     /// When the axis does not exist.
     #[track_caller]
     pub fn var_mean_bias<I: AsIndex>(self, dim: I) -> (Self, Self) {
-        let (var, mean) = self.raw.var_mean(&[dim.expect_dim_index(D)], 0);
+        let (var, mean) = self.raw.var_mean(&[self.axis("var_mean", dim)], 0);
         (Self::from_raw(var), Self::from_raw(mean))
     }
 
@@ -582,7 +582,7 @@ impl<const D: usize> Tensor<D, Float> {
     /// When the axis does not exist or is empty.
     #[track_caller]
     pub fn median_with_indices<I: AsIndex>(self, dim: I) -> (Self, Tensor<D, Int>) {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("median", dim);
         let (values, positions) = median(&self.raw, axis);
         (Self::from_raw(values), indices(&positions))
     }
@@ -600,7 +600,7 @@ impl<const D: usize> Tensor<D, Float> {
     /// When the axis does not exist or the rank is below 2.
     #[track_caller]
     pub fn cov<I: AsIndex>(self, dim: I, correction_factor: usize) -> Tensor<D, Float> {
-        let axis = dim.expect_dim_index(D);
+        let axis = self.axis("cov", dim);
         Self::from_raw(cov(&self.raw, axis, correction_factor))
     }
 }

@@ -44,7 +44,7 @@ impl RawTensor {
 fn expect<T, E: fmt::Display>(result: Result<T, E>) -> T {
     match result {
         Ok(value) => value,
-        Err(error) => panic!("cannot read a tensor: {error}"),
+        Err(error) => panic!("into_data: cannot read a tensor: {error}"),
     }
 }
 
@@ -333,12 +333,9 @@ impl Transaction {
 
 impl<const D: usize, K: Basic> fmt::Display for Tensor<D, K> {
     /// Reads the tensor and prints its values with shape, device, kind and type. Large tensors are summarised, see
-    /// [`set_print_options`](crate::set_print_options); `{:.2}` sets the number of decimals.
+    /// [`set_print_options`](crate::set_print_options), and only what is shown is read; `{:.2}` sets the number of decimals.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.raw.to_data() {
-            Ok(data) => crate::print::format_tensor(&data, &self.device(), K::name(), f),
-            Err(error) => write!(f, "Tensor {{ {error} }}"),
-        }
+        crate::print::format_tensor(&self.raw, K::name(), f)
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::Tensor;
 use super::kind::Basic;
 use crate::raw::RawTensor;
-use crate::shape::{AsIndex, BroadcastArgs, MovedimArgs, ReshapeArgs, Shape};
+use crate::shape::{AsIndex, BroadcastArgs, MovedimArgs, ReshapeArgs, Shape, axis_of};
 
 impl<const D: usize, K: Basic> Tensor<D, K> {
     /// The same elements in row-major order under another shape. In an array, -1 stands for what remains and 0 keeps the size of the axis.
@@ -65,7 +65,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         Dim1: AsIndex,
         Dim2: AsIndex,
     {
-        Self::from_raw(self.raw.swap_dims(dim1.expect_dim_index(D), dim2.expect_dim_index(D)))
+        Self::from_raw(self.raw.swap_dims(self.axis("swap_dims", dim1), self.axis("swap_dims", dim2)))
     }
 
     /// The axes in another order: axis `i` of the result is axis `axes[i]`.
@@ -83,7 +83,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     where
         Dim: AsIndex,
     {
-        let axes = distinct_axes("permute", &axes, D);
+        let axes = distinct_axes("permute", &axes, self.raw.dims());
         Self::from_raw(self.raw.permute(&axes))
     }
 
@@ -100,8 +100,8 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When an axis does not exist or is named twice, or the numbers of axes differ.
     #[track_caller]
     pub fn movedim<S1: MovedimArgs, S2: MovedimArgs>(self, src: S1, dst: S2) -> Tensor<D, K> {
-        let (src, dst) = (src.into_dim_vec::<D>(), dst.into_dim_vec::<D>());
-        Self::from_raw(self.raw.permute(&moved_axes(D, &src, &dst)))
+        let (src, dst) = (src.into_axes::<D>(self.raw.dims()), dst.into_axes::<D>(self.raw.dims()));
+        Self::from_raw(self.raw.permute(&moved_axes(self.raw.dims(), &src, &dst)))
     }
 
     /// The elements in reversed order along some axes.
@@ -116,7 +116,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When an axis does not exist or is named twice.
     #[track_caller]
     pub fn flip<const N: usize>(self, axes: [impl AsIndex; N]) -> Tensor<D, K> {
-        let axes = distinct_axes("flip", &axes, D);
+        let axes = distinct_axes("flip", &axes, self.raw.dims());
         Self::from_raw(self.raw.flip(&axes))
     }
 
@@ -184,7 +184,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         if dims.is_empty() {
             return self.squeeze();
         }
-        let axes = distinct_axes("squeeze", dims, D);
+        let axes = distinct_axes("squeeze", dims, self.raw.dims());
         let sizes = self.raw.dims();
         for &axis in &axes {
             assert!(sizes[axis] == 1, "squeeze: axis {axis} has size {}: shape {sizes:?}", sizes[axis]);
@@ -242,7 +242,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         assert!(D2 == D + axes.len(), "unsqueeze: {} new axes for rank {D} do not give rank {D2}: shape {}", axes.len(), self.shape());
         let mut new = [false; D2];
         for axis in axes {
-            let mut axis = axis.expect_dim_index(D2);
+            let mut axis = axis_of("unsqueeze", axis, D2, self.raw.dims());
             while new[axis] {
                 axis = (axis + 1) % D2;
             }
@@ -269,7 +269,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         Shift: AsIndex,
         Dim: AsIndex,
     {
-        Self::from_raw(self.raw.roll(dim.expect_dim_index(D), shift.as_index() as i64))
+        Self::from_raw(self.raw.roll(self.axis("roll", dim), shift.as_index() as i64))
     }
 
     /// The elements moved along several axes, around the ends. Shifts of one axis add up.
@@ -288,8 +288,13 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         Shift: AsIndex,
         Dim: AsIndex,
     {
-        assert!(shifts.len() == dims.len(), "roll: {} shifts for {} axes", shifts.len(), dims.len());
-        (shifts.iter().zip(dims)).fold(self, |x, (shift, dim)| x.roll_dim(*shift, *dim))
+        assert!(shifts.len() == dims.len(), "roll: {} shifts for {} axes: shape {:?}", shifts.len(), dims.len(), self.raw.dims());
+        let mut rolled = self;
+        // A closure would report its own line instead of the caller's.
+        for (shift, dim) in shifts.iter().zip(dims) {
+            rolled = rolled.roll_dim(*shift, *dim);
+        }
+        rolled
     }
 
     /// Axes of size 1 repeated, and axes added in front, without a copy. In an array, -1 keeps the size.
@@ -323,7 +328,16 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the axis does not exist or is smaller than a window, `size` or `step` is 0, or `D2` is not `D + 1`.
     #[track_caller]
     pub fn unfold<const D2: usize, I: AsIndex>(self, dim: I, size: usize, step: usize) -> Tensor<D2, K> {
-        Tensor::from_raw(self.raw.unfold(dim.expect_dim_index(D), size, step))
+        of_rank("unfold", self.raw.unfold(self.axis("unfold", dim), size, step), &self.raw)
+    }
+
+    /// The axis that an index names.
+    ///
+    /// # Panics
+    /// When it does not exist.
+    #[track_caller]
+    pub(super) fn axis(&self, op: &str, index: impl AsIndex) -> usize {
+        axis_of(op, index, D, self.raw.dims())
     }
 
     #[track_caller]
@@ -333,16 +347,26 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 }
 
-/// Axes resolved for a rank.
+/// The typed result of an op on `x` whose rank the caller states.
+///
+/// # Panics
+/// When it has another rank.
+#[track_caller]
+pub(super) fn of_rank<const D: usize, K: Basic>(op: &str, raw: RawTensor, x: &RawTensor) -> Tensor<D, K> {
+    assert!(raw.rank() == D, "{op}: {:?} becomes {:?}, which is not of rank {D}", x.dims(), raw.dims());
+    Tensor::from_raw(raw)
+}
+
+/// Axes resolved for a shape.
 ///
 /// # Panics
 /// When an axis does not exist or is named twice.
 #[track_caller]
-pub(super) fn distinct_axes<I: AsIndex>(op: &str, axes: &[I], rank: usize) -> Vec<usize> {
+pub(super) fn distinct_axes<I: AsIndex>(op: &str, axes: &[I], dims: &[usize]) -> Vec<usize> {
     let mut resolved = Vec::with_capacity(axes.len());
     for axis in axes {
-        let axis = axis.expect_dim_index(rank);
-        assert!(!resolved.contains(&axis), "{op}: axis {axis} is named twice in {axes:?}");
+        let axis = axis_of(op, *axis, dims.len(), dims);
+        assert!(!resolved.contains(&axis), "{op}: axis {axis} is named twice in {axes:?}: shape {dims:?}");
         resolved.push(axis);
     }
     resolved
@@ -350,8 +374,9 @@ pub(super) fn distinct_axes<I: AsIndex>(op: &str, axes: &[I], rank: usize) -> Ve
 
 /// The permutation that moves axes `src` to the positions `dst`.
 #[track_caller]
-fn moved_axes(rank: usize, src: &[usize], dst: &[usize]) -> Vec<usize> {
-    assert!(src.len() == dst.len(), "movedim: {} source axes for {} positions", src.len(), dst.len());
+fn moved_axes(dims: &[usize], src: &[usize], dst: &[usize]) -> Vec<usize> {
+    assert!(src.len() == dst.len(), "movedim: {} source axes for {} positions: shape {dims:?}", src.len(), dst.len());
+    let rank = dims.len();
     let mut rest = (0..rank).filter(|axis| !src.contains(axis));
     let position = |place: usize| dst.iter().position(|d| *d == place);
     (0..rank).map(|place| position(place).map_or_else(|| rest.next().expect("the axes add up"), |i| src[i])).collect()

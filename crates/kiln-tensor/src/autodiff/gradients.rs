@@ -54,7 +54,13 @@ impl Gradients {
         self.by_leaf.iter().map(|(id, g)| (*id, g))
     }
 
-    pub(super) fn insert(&mut self, id: u64, grad: RawTensor) {
+    /// The gradient of the leaf of this number.
+    #[cfg(feature = "std")]
+    pub(crate) fn by_number(&self, leaf: u64) -> Option<&RawTensor> {
+        self.by_leaf.get(&leaf)
+    }
+
+    pub(crate) fn insert(&mut self, id: u64, grad: RawTensor) {
         self.by_leaf.insert(id, grad);
     }
 }

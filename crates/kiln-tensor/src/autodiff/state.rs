@@ -11,8 +11,10 @@ impl RawTensor {
     pub fn require_grad(self) -> RawTensor {
         match &self.tape {
             Some(entry) if entry.leaf => self,
-            Some(_) => panic!("require_grad: the tensor was computed from tensors that require gradients: detach it first"),
-            None if !self.context.autodiff => panic!("require_grad: autodiff is off for this tensor: make it on `device.autodiff()`"),
+            Some(_) => panic!("require_grad: the tensor was computed from tensors that require gradients: detach it first: shape {:?}", self.dims()),
+            None if !self.context.autodiff => {
+                panic!("require_grad: autodiff is off for this tensor: make it on `device.autodiff()`: shape {:?}", self.dims())
+            }
             None if !self.dtype().is_float() => panic!("require_grad: {} tensors have no gradient", self.dtype()),
             None => RawTensor { tape: Some(Entry::leaf()), ..self },
         }
@@ -71,6 +73,28 @@ impl RawTensor {
         }
         self.context.checkpointing = strategy;
         self
+    }
+
+    /// Marks this leaf as the copy of a parameter that other devices have too.
+    ///
+    /// Panics at the caller on a tensor that is no leaf, and on a copy of another parameter.
+    #[cfg(feature = "std")]
+    #[track_caller]
+    pub fn set_distributed(self, param: crate::distributed::DistributedParamId) -> RawTensor {
+        let Some(entry) = self.tape.as_ref().filter(|entry| entry.leaf) else {
+            panic!("set_distributed: the tensor retains no gradient: call require_grad first: shape {:?}", self.dims());
+        };
+        let known = *entry.distributed.get_or_init(|| param);
+        if known != param {
+            panic!("set_distributed: the tensor is a copy of parameter {} already, not of {}: shape {:?}", known.value, param.value, self.dims());
+        }
+        self
+    }
+
+    /// The parameter that this leaf is a copy of.
+    #[cfg(feature = "std")]
+    pub fn distributed(&self) -> Option<crate::distributed::DistributedParamId> {
+        self.tape.as_ref().and_then(|entry| entry.distributed.get().copied())
     }
 
     /// The number of the leaf this is, under which [`Gradients`](super::Gradients) keeps its gradient.

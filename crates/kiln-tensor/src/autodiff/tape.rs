@@ -22,6 +22,9 @@ pub(crate) struct Entry {
     pub id: u64,
     /// Whether this is a tensor that retains its gradient; it has no step.
     pub leaf: bool,
+    /// Of a leaf: the parameter that other devices have too.
+    #[cfg(feature = "std")]
+    pub distributed: std::sync::OnceLock<crate::distributed::DistributedParamId>,
     /// How it was computed, until a backward pass consumes it.
     step: Mutex<Option<Step>>,
 }
@@ -95,13 +98,23 @@ pub(crate) enum Keep {
 }
 
 impl Entry {
+    fn new(leaf: bool, step: Option<Step>) -> Self {
+        Entry {
+            id: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            leaf,
+            #[cfg(feature = "std")]
+            distributed: std::sync::OnceLock::new(),
+            step: Mutex::new(step),
+        }
+    }
+
     /// A tensor that retains its gradient.
     pub fn leaf() -> Arc<Self> {
-        Arc::new(Entry { id: NUMBERS.fetch_add(1, Ordering::Relaxed), leaf: true, step: Mutex::new(None) })
+        Arc::new(Entry::new(true, None))
     }
 
     fn computed(step: Step) -> Arc<Self> {
-        Arc::new(Entry { id: NUMBERS.fetch_add(1, Ordering::Relaxed), leaf: false, step: Mutex::new(Some(step)) })
+        Arc::new(Entry::new(false, Some(step)))
     }
 
     /// The step, unless it was consumed.

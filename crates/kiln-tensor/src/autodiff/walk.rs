@@ -60,12 +60,16 @@ impl RawTensor {
         let mut gradients = Gradients::new();
         let mut pending: HashMap<u64, RawTensor> = HashMap::new();
         let mut heap = BinaryHeap::new();
+        #[cfg(feature = "std")]
+        let mut marked = Vec::new();
         pending.insert(root.id, one);
         heap.push(Next(root.clone()));
         while let Some(Next(entry)) = heap.pop() {
             let dy = pending.remove(&entry.id).expect("an entry is queued with its gradient");
             if entry.leaf {
                 gradients.insert(entry.id, dy);
+                #[cfg(feature = "std")]
+                marked.extend(entry.distributed.get().map(|param| (*param, entry.id)));
                 continue;
             }
             let (contributions, parents) = {
@@ -98,6 +102,10 @@ impl RawTensor {
                     }
                 }
             }
+        }
+        #[cfg(feature = "std")]
+        if !marked.is_empty() {
+            crate::distributed::reduce_gradients(&self.device(), &mut gradients, marked);
         }
         gradients
     }

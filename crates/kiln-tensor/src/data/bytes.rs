@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
 
+use super::AllocationProperty;
 use bytemuck::{CheckedBitPattern, NoUninit};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -32,8 +33,8 @@ enum Memory {
     By4(Vec<u32>),
     By8(Vec<u64>),
     Shared(Arc<Memory>),
-    /// Memory of another owner, such as a mapped file; it only ever stands inside `Shared`.
-    Foreign(Box<dyn AsRef<[u8]> + Send + Sync>),
+    /// Memory of another owner, such as a mapped file, and where it lies; it only ever stands inside `Shared`.
+    Foreign(Box<dyn AsRef<[u8]> + Send + Sync>, AllocationProperty),
 }
 
 impl Memory {
@@ -44,7 +45,7 @@ impl Memory {
             Self::By4(v) => bytemuck::cast_slice(v),
             Self::By8(v) => bytemuck::cast_slice(v),
             Self::Shared(memory) => memory.bytes(),
-            Self::Foreign(owner) => (**owner).as_ref(),
+            Self::Foreign(owner, _) => (**owner).as_ref(),
         }
     }
 
@@ -55,10 +56,18 @@ impl Memory {
             Self::By4(_) => 4,
             Self::By8(_) => 8,
             Self::Shared(memory) => memory.align(),
-            Self::Foreign(owner) => {
+            Self::Foreign(owner, _) => {
                 let address = (**owner).as_ref().as_ptr().addr();
                 1 << address.trailing_zeros().min(3)
             }
+        }
+    }
+
+    fn property(&self) -> AllocationProperty {
+        match self {
+            Self::By1(_) | Self::By2(_) | Self::By4(_) | Self::By8(_) => AllocationProperty::Native,
+            Self::Shared(memory) => memory.property(),
+            Self::Foreign(_, property) => *property,
         }
     }
 
@@ -69,7 +78,7 @@ impl Memory {
             Self::By4(v) => v.capacity() * 4,
             Self::By8(v) => v.capacity() * 8,
             Self::Shared(memory) => memory.capacity(),
-            Self::Foreign(owner) => (**owner).as_ref().len(),
+            Self::Foreign(owner, _) => (**owner).as_ref().len(),
         }
     }
 
@@ -136,8 +145,17 @@ impl Bytes {
     /// assert_eq!((&bytes[..], WEIGHTS[0]), (&[9, 2, 3][..], 1));
     /// ```
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
-        let memory = Memory::Foreign(Box::new(owner));
-        Self { range: 0..memory.bytes().len(), memory: Memory::Shared(Arc::new(memory)) }
+        let len = owner.as_ref().len();
+        Self::foreign(Box::new(owner), len, AllocationProperty::Other)
+    }
+
+    pub(super) fn foreign(owner: Box<dyn AsRef<[u8]> + Send + Sync>, len: usize, property: AllocationProperty) -> Self {
+        Self { range: 0..len, memory: Memory::Shared(Arc::new(Memory::Foreign(owner, property))) }
+    }
+
+    /// Where the memory lies.
+    pub fn property(&self) -> AllocationProperty {
+        self.memory.property()
     }
 
     /// A copy of the bytes of a slice, aligned for every element type.
@@ -171,7 +189,7 @@ impl Bytes {
     pub fn shared(self) -> Self {
         match self.memory {
             Memory::Shared(_) => self,
-            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(_)) => {
+            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(..)) => {
                 Self { memory: Memory::Shared(Arc::new(memory)), range: self.range }
             }
         }
@@ -187,7 +205,7 @@ impl Bytes {
         }
         Ok(match &self.memory {
             Memory::Shared(memory) => Self { memory: Memory::Shared(Arc::clone(memory)), range: self.range.start + start..self.range.start + end },
-            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(_) => {
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(..) => {
                 let part = &self[start..end];
                 Self { memory: Memory::copy(part, self.align(), part.len()), range: 0..part.len() }
             }
@@ -292,7 +310,7 @@ impl Deref for Bytes {
 
 impl DerefMut for Bytes {
     fn deref_mut(&mut self) -> &mut [u8] {
-        if let Memory::Shared(_) | Memory::Foreign(_) = self.memory {
+        if let Memory::Shared(_) | Memory::Foreign(..) = self.memory {
             self.memory = Memory::copy(self, self.align(), self.len());
             self.range = 0..self.len();
         }
@@ -302,7 +320,7 @@ impl DerefMut for Bytes {
             Memory::By2(v) => bytemuck::cast_slice_mut(v),
             Memory::By4(v) => bytemuck::cast_slice_mut(v),
             Memory::By8(v) => bytemuck::cast_slice_mut(v),
-            Memory::Shared(_) | Memory::Foreign(_) => {
+            Memory::Shared(_) | Memory::Foreign(..) => {
                 unreachable!("shared memory was copied above")
             }
         };
@@ -314,7 +332,7 @@ impl Clone for Bytes {
     fn clone(&self) -> Self {
         let memory = match &self.memory {
             Memory::Shared(memory) => Memory::Shared(Arc::clone(memory)),
-            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(_) => {
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(..) => {
                 return Self { memory: Memory::copy(self, self.align(), self.len()), range: 0..self.len() };
             }
         };

@@ -1,5 +1,6 @@
 //! `TensorData`: the values of a tensor on the host.
 
+mod allocation;
 mod assert;
 mod bytes;
 mod convert;
@@ -8,6 +9,7 @@ mod from;
 mod tolerance;
 mod view;
 
+pub use allocation::AllocationProperty;
 pub use bytes::{Bytes, ViewError};
 pub use error::{AccessError, DataError, TensorReadError};
 pub use tolerance::Tolerance;
@@ -183,8 +185,8 @@ impl TensorData {
     #[track_caller]
     pub fn random<E: Element, R: Rng, S: Into<Shape>>(shape: S, distribution: Distribution, rng: &mut R) -> Self {
         let shape = shape.into();
-        let mut sampler = distribution.sampler::<R, E>(rng);
-        let values = (0..shape.num_elements()).map(|_| sampler.sample()).collect();
+        distribution.check();
+        let values = (0..shape.num_elements()).map(|_| E::random(distribution, rng)).collect();
         Self::new::<E, _>(values, shape)
     }
 

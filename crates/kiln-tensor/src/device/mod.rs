@@ -1,4 +1,5 @@
 //! `Device`: where tensors live and are computed, and whether gradients are recorded.
+mod id;
 mod memory;
 #[cfg(feature = "std")]
 mod profile;
@@ -13,9 +14,10 @@ use core::fmt;
 
 use kiln_ir::{DeviceInfo, Runtime, RuntimeError};
 
-pub use memory::MemoryPoolUsage;
+pub use id::DeviceId;
+pub use memory::{MemoryPoolUsage, SlicedPoolReport};
 #[cfg(feature = "std")]
-pub use profile::{ProfileDuration, ProfileOptions, ProfileTicks, TimingMethod};
+pub use profile::{DynFut, ProfileDuration, ProfileOptions, ProfileTicks, TimingMethod};
 pub use registry::{DeviceFilter, DeviceIndex, DeviceKind, DeviceType, Devices};
 pub use settings::{DeviceConfig, DeviceError, DeviceSettings};
 pub(crate) use state::DeviceState;

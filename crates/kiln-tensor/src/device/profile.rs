@@ -1,12 +1,21 @@
 //! How long work on a device takes.
+use alloc::boxed::Box;
+use core::fmt;
+use core::future::Future;
+use core::pin::Pin;
 use core::time::Duration;
 use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
 
 use super::Device;
 use crate::ExecutionError;
 
+/// A future whose type is not named.
+pub type DynFut<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 /// By which clock a duration was measured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, PartialEq, Serialize)]
 pub enum TimingMethod {
     /// The host's clock.
     System,
@@ -14,8 +23,17 @@ pub enum TimingMethod {
     Device,
 }
 
+impl fmt::Display for TimingMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TimingMethod::System => "system",
+            TimingMethod::Device => "device",
+        })
+    }
+}
+
 /// What is run before a measured function.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct ProfileOptions {
     flush: bool,
 }
@@ -40,6 +58,20 @@ pub struct ProfileTicks {
 }
 
 impl ProfileTicks {
+    /// Work between two points of the host's clock.
+    ///
+    /// ```
+    /// use kiln_tensor::ProfileTicks;
+    /// use std::time::{Duration, Instant};
+    /// let epoch = Instant::now();
+    /// let ticks = ProfileTicks::from_start_end(epoch + Duration::from_secs(1), epoch + Duration::from_secs(3));
+    /// assert_eq!(ticks.duration().as_secs(), 2);
+    /// assert_eq!(ticks.end_duration_since(epoch).as_secs(), 3);
+    /// ```
+    pub fn from_start_end(start: Instant, end: Instant) -> Self {
+        ProfileTicks { start, end }
+    }
+
     /// The time between them.
     pub fn duration(&self) -> Duration {
         self.end.duration_since(self.start)
@@ -56,31 +88,65 @@ impl ProfileTicks {
     }
 }
 
-/// A measured duration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A duration that is measured, or will be once the work is done.
 pub struct ProfileDuration {
-    ticks: ProfileTicks,
+    ticks: DynFut<Option<ProfileTicks>>,
+    method: TimingMethod,
 }
 
 impl ProfileDuration {
-    /// The time between two points of the host's clock.
-    pub fn new_system_time(start: Instant, end: Instant) -> Self {
-        ProfileDuration { ticks: ProfileTicks { start, end } }
+    /// What a future says by the clock of `method`; `None` when it could not be measured.
+    pub fn new(future: DynFut<Option<ProfileTicks>>, method: TimingMethod) -> ProfileDuration {
+        ProfileDuration { ticks: future, method }
     }
 
-    /// By which clock it was measured.
+    /// The time between two points of the host's clock.
+    ///
+    /// ```
+    /// use kiln_tensor::{ProfileDuration, TimingMethod, read_sync};
+    /// let now = std::time::Instant::now();
+    /// let measured = ProfileDuration::new_system_time(now, now);
+    /// assert_eq!(measured.timing_method(), TimingMethod::System);
+    /// assert!(read_sync(measured.resolve()).unwrap().duration().is_zero());
+    /// ```
+    pub fn new_system_time(start: Instant, end: Instant) -> Self {
+        Self::new(Box::pin(core::future::ready(Some(ProfileTicks::from_start_end(start, end)))), TimingMethod::System)
+    }
+
+    /// What a future says by the device's clock.
+    pub fn new_device_time(future: impl Future<Output = ProfileTicks> + Send + 'static) -> ProfileDuration {
+        Self::new_device_time_maybe(async move { Some(future.await) })
+    }
+
+    /// What a future says by the device's clock; `None` when it could not be measured.
+    ///
+    /// ```
+    /// use kiln_tensor::{ProfileDuration, read_sync};
+    /// assert!(read_sync(ProfileDuration::new_device_time_maybe(async { None }).resolve()).is_none());
+    /// ```
+    pub fn new_device_time_maybe(future: impl Future<Output = Option<ProfileTicks>> + Send + 'static) -> ProfileDuration {
+        Self::new(Box::pin(future), TimingMethod::Device)
+    }
+
+    /// By which clock it is measured.
     pub fn timing_method(&self) -> TimingMethod {
-        TimingMethod::System
+        self.method
+    }
+
+    /// The measurement as a future.
+    pub fn into_future(self) -> DynFut<Option<ProfileTicks>> {
+        self.ticks
     }
 
     /// The measurement, once the work is done.
     pub async fn resolve(self) -> Option<ProfileTicks> {
-        Some(self.ticks)
+        self.ticks.await
     }
+}
 
-    /// The time, which is known already.
-    pub fn duration(&self) -> Duration {
-        self.ticks.duration()
+impl fmt::Debug for ProfileDuration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ProfileDuration({})", self.method)
     }
 }
 
@@ -91,9 +157,9 @@ impl Device {
     /// As for [`Device::sync`].
     ///
     /// ```
-    /// use kiln_tensor::Device;
+    /// use kiln_tensor::{Device, read_sync};
     /// let (sum, time) = Device::default().profile(|| 1 + 1).unwrap();
-    /// assert!(sum == 2 && time.duration().as_secs() < 60);
+    /// assert!(sum == 2 && read_sync(time.resolve()).unwrap().duration().as_secs() < 60);
     /// ```
     pub fn profile<O: Send + 'static>(&self, func: impl FnOnce() -> O + Send) -> Result<(O, ProfileDuration), ExecutionError> {
         self.profile_with(ProfileOptions::default().flush(), func)

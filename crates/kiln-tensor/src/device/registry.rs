@@ -15,6 +15,7 @@ pub enum DeviceType {
     /// The CPU.
     Flex,
     /// The scalar interpreter.
+    #[doc(hidden)]
     Reference,
 }
 
@@ -65,6 +66,11 @@ fn interpret_everything() -> bool {
 
 fn of_type(device_type: DeviceType) -> Option<Device> {
     ROWS.iter().find(|r| r.device_type == device_type).and_then(Row::device)
+}
+
+/// The place of a kind among those built in; behind them for another runtime's.
+pub(super) fn kind_number(kind: &str) -> u16 {
+    ROWS.iter().position(|row| row.kind == kind).unwrap_or(ROWS.len()) as u16
 }
 
 pub(super) fn enumerate(filter: DeviceFilter) -> Devices {

@@ -6,6 +6,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantization::QuantConfig;
 use crate::{BoolDType, BoolStore, DType, FloatDType, IntDType};
 
 /// The dtypes that tensors of a device have when none is given.
@@ -17,19 +18,31 @@ pub struct DeviceSettings {
     pub int_dtype: IntDType,
     /// Of bool tensors.
     pub bool_dtype: BoolDType,
+    /// How tensors are quantized.
+    pub quantization: QuantConfig,
 }
 
 impl DeviceSettings {
-    /// Settings of these dtypes.
+    /// Settings of these dtypes and this quantization.
+    pub fn new(
+        float_dtype: impl Into<FloatDType>,
+        int_dtype: impl Into<IntDType>,
+        bool_dtype: impl Into<BoolDType>,
+        quantization: QuantConfig,
+    ) -> Self {
+        DeviceSettings { float_dtype: float_dtype.into(), int_dtype: int_dtype.into(), bool_dtype: bool_dtype.into(), quantization }
+    }
+
+    /// Settings of these dtypes, with the usual quantization.
     pub fn with_dtypes(float_dtype: impl Into<FloatDType>, int_dtype: impl Into<IntDType>, bool_dtype: impl Into<BoolDType>) -> Self {
-        DeviceSettings { float_dtype: float_dtype.into(), int_dtype: int_dtype.into(), bool_dtype: bool_dtype.into() }
+        Self::new(float_dtype, int_dtype, bool_dtype, QuantConfig::default())
     }
 }
 
 impl Default for DeviceSettings {
     /// 32-bit floats, 64-bit integers, native bools.
     fn default() -> Self {
-        DeviceSettings { float_dtype: FloatDType::F32, int_dtype: IntDType::I64, bool_dtype: BoolStore::Native }
+        Self::with_dtypes(FloatDType::F32, IntDType::I64, BoolStore::Native)
     }
 }
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use kiln_tensor::flex32;
 /// assert_eq!((flex32::from_f32(1.5) + flex32::from_f32(1.0)).to_f64(), 2.5);
+/// assert_eq!((flex32::from_f32(1.5) * 2.0f32).to_f64(), 3.0);
 /// ```
 #[allow(non_camel_case_types)]
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, PartialOrd, Serialize)]
@@ -120,6 +121,35 @@ macro_rules! operators {
 operators! {
     Add add AddAssign add_assign;
     Sub sub SubAssign sub_assign;
+    Mul mul MulAssign mul_assign;
+    Div div DivAssign div_assign;
+    Rem rem RemAssign rem_assign;
+}
+
+/// The scaling operators also take whatever an `f32` takes: `flex32 * f32`.
+macro_rules! scalings {
+    ($($trait:ident $method:ident $assign:ident $assign_method:ident;)*) => {$(
+        impl<Rhs> $trait<Rhs> for flex32
+        where
+            f32: $trait<Rhs, Output = f32>,
+        {
+            type Output = Self;
+
+            fn $method(self, rhs: Rhs) -> Self {
+                Self(self.0.$method(rhs))
+            }
+        }
+        impl<Rhs> $assign<Rhs> for flex32
+        where
+            f32: $assign<Rhs>,
+        {
+            fn $assign_method(&mut self, rhs: Rhs) {
+                self.0.$assign_method(rhs);
+            }
+        }
+    )*};
+}
+scalings! {
     Mul mul MulAssign mul_assign;
     Div div DivAssign div_assign;
     Rem rem RemAssign rem_assign;

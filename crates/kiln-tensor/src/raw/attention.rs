@@ -17,6 +17,18 @@ pub struct AttentionOptions {
     pub causal: bool,
 }
 
+/// What attention is composed of.
+pub(crate) struct AttentionParts {
+    /// How much each query `t` takes of each key `s`: `[b, h, t, s]`.
+    pub weights: RawTensor,
+    /// The keys of each query head.
+    pub keys: RawTensor,
+    /// The values of each query head.
+    pub values: RawTensor,
+    /// The scores after a soft-cap.
+    pub capped: Option<RawTensor>,
+}
+
 impl RawTensor {
     /// Attention of queries `[b, h, t, d]` over keys `[b, g, s, d]` and values `[b, g, s, e]`, where `g` divides `h`. `mask` (true: masked) and `bias` are broadcast
     /// to the scores `[b, h, t, s]`. A fully masked row gives 0.
@@ -56,6 +68,20 @@ impl RawTensor {
         bias: Option<&RawTensor>,
         o: AttentionOptions,
     ) -> RawTensor {
+        let parts = self.attention_weights(k, v, mask, bias, o);
+        parts.weights.matmul(&parts.values)
+    }
+
+    /// The weights of the values, and what they were computed from.
+    #[track_caller]
+    pub(crate) fn attention_weights(
+        &self,
+        k: &RawTensor,
+        v: &RawTensor,
+        mask: Option<&RawTensor>,
+        bias: Option<&RawTensor>,
+        o: AttentionOptions,
+    ) -> AttentionParts {
         let (q, h) = (self, self.dims()[1]);
         let groups = k.dims()[1];
         if q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || groups == 0 || h % groups != 0 {
@@ -71,11 +97,13 @@ impl RawTensor {
             let wide = x.unsqueeze(2).expand(&dims);
             wide.reshape(&[x.dims()[0], h, x.dims()[2], x.dims()[3]])
         };
-        let (k, v) = (spread(k), spread(v));
-        let mut scores = q.with_constant(Elementwise::Mul, self.attention_scale(o)).matmul(&k.transpose());
-        if let Some(c) = o.softcap.filter(|c| *c != 0.0) {
+        let (keys, values) = (spread(k), spread(v));
+        let mut scores = q.with_constant(Elementwise::Mul, self.attention_scale(o)).matmul(&keys.transpose());
+        let softcap = o.softcap.filter(|c| *c != 0.0);
+        if let Some(c) = softcap {
             scores = scores.with_constant(Elementwise::Div, c).tanh().with_constant(Elementwise::Mul, c);
         }
+        let capped = softcap.map(|_| scores.clone());
         if let Some(b) = bias {
             scores = scores.add(b);
         }
@@ -87,6 +115,6 @@ impl RawTensor {
             let hidden = RawTensor::diagonal(&self.device().without_autodiff(), [t, s], s as i64 - t as i64, Elementwise::Gt);
             scores = scores.fill_constant(&hidden, f64::NEG_INFINITY);
         }
-        scores.masked_softmax(3).matmul(&v)
+        AttentionParts { weights: scores.masked_softmax(3), keys, values, capped }
     }
 }

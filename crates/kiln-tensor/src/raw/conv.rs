@@ -54,6 +54,16 @@ impl RawTensor {
         if n == 0 || weight.rank() != n + 2 || options != [n; 4] {
             panic!("conv_transpose: options for {} spatial axes, input {:?}, weight {:?}", o.stride.len(), self.dims(), weight.dims());
         }
+        if self.dims()[1] != weight.dims()[0] || o.groups == 0 || !self.dims()[1].is_multiple_of(o.groups) {
+            panic!(
+                "conv_transpose: channels must match: input {:?} has {}, weight {:?} takes {} in {} groups",
+                self.dims(),
+                self.dims()[1],
+                weight.dims(),
+                weight.dims()[0],
+                o.groups
+            );
+        }
         let mut dims = Dims::from_slice(&[self.dims()[0], weight.dims()[1] * o.groups]);
         let mut padding = smallvec::SmallVec::new();
         for s in 0..n {

@@ -63,7 +63,7 @@ impl RawTensor {
     #[track_caller]
     fn flat_index(op: &str, dims: &[usize], index: &RawTensor) -> (RawTensor, usize) {
         let Some(&k) = index.dims().last() else {
-            panic!("{op}: the index needs a last axis of coordinates");
+            panic!("{op}: the index needs a last axis of coordinates: tensor {dims:?}, index []");
         };
         if k == 0 || k > dims.len() {
             panic!("{op}: {k} coordinates for a tensor of rank {}: {dims:?}", dims.len());

@@ -52,7 +52,7 @@ impl RawTensor {
     #[track_caller]
     pub fn layer_norm(&self, gamma: &RawTensor, beta: Option<&RawTensor>, eps: f64) -> RawTensor {
         let Some(&width) = self.dims().last() else {
-            panic!("layer_norm: needs an axis");
+            panic!("layer_norm: needs an axis: shape []");
         };
         let fits = |p: &RawTensor| p.dims() == [width];
         if !fits(gamma) || beta.is_some_and(|b| !fits(b)) {

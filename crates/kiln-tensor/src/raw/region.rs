@@ -8,6 +8,21 @@ use super::{RawTensor, SliceRange, apply, arg, constant};
 use crate::Scalar;
 use crate::trace::Operand;
 
+/// Panics at the caller when tensors cannot be joined along an axis.
+#[track_caller]
+fn check_parts(tensors: &[RawTensor], axis: usize) {
+    let first = &tensors[0];
+    first.check_axis("cat", axis);
+    let fits = |x: &RawTensor| {
+        let agree = x.dims().iter().zip(first.dims()).enumerate().all(|(a, (n, m))| a == axis || n == m);
+        x.dtype() == first.dtype() && x.rank() == first.rank() && agree
+    };
+    if let Some(x) = tensors.iter().find(|x| !fits(x)) {
+        let rule = if x.dtype() == first.dtype() { "sizes of other axes differ" } else { "dtypes differ" };
+        panic!("cat: {rule}: axis {axis} of {}{:?}, {}{:?}", first.dtype(), first.dims(), x.dtype(), x.dims());
+    }
+}
+
 impl RawTensor {
     /// Joins tensors along an axis. Empty rank-1 operands are not special: all other sizes must agree.
     #[track_caller]
@@ -19,6 +34,7 @@ impl RawTensor {
                 one.clone()
             }
             _ => {
+                check_parts(tensors, axis);
                 let operands: SmallVec<[Operand<'_>; 8]> = tensors.iter().map(Operand::Tensor).collect();
                 apply(Op::Concat { axis }, &operands)
             }

@@ -1,6 +1,5 @@
 //! What reshape, expand and movedim accept as their shape and axis arguments.
 
-use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
@@ -86,18 +85,42 @@ pub trait MovedimArgs {
     /// # Panics
     /// When an axis does not exist or is named twice.
     fn into_dim_vec<const D: usize>(self) -> Vec<usize>;
+
+    /// The axes, resolved for a tensor of the sizes `dims`, which are named when one does not exist.
+    #[doc(hidden)]
+    #[track_caller]
+    fn into_axes<const D: usize>(self, dims: &[usize]) -> Vec<usize>
+    where
+        Self: Sized,
+    {
+        let _ = dims;
+        self.into_dim_vec::<D>()
+    }
+}
+
+/// Distinct axes for `movedim`, with what is known of the shape.
+#[track_caller]
+fn moved(axes: &[impl AsIndex], rank: usize, shape: &dyn Debug) -> Vec<usize> {
+    let mut resolved = Vec::with_capacity(axes.len());
+    for index in axes {
+        let Ok(axis) = index.try_dim_index(rank) else {
+            panic!("movedim: axis {index:?} is out of range for rank {rank}: shape {shape:?}");
+        };
+        assert!(!resolved.contains(&axis), "movedim: axis {axis} is named twice in {axes:?}: shape {shape:?}");
+        resolved.push(axis);
+    }
+    resolved
 }
 
 impl<I: AsIndex> MovedimArgs for Vec<I> {
     #[track_caller]
     fn into_dim_vec<const D: usize>(self) -> Vec<usize> {
-        let mut axes = Vec::with_capacity(self.len());
-        for axis in &self {
-            let axis = axis.expect_dim_index(D);
-            assert!(!axes.contains(&axis), "movedim: axis {axis} is named twice in {self:?}");
-            axes.push(axis);
-        }
-        axes
+        moved(&self, D, &format_args!("of rank {D}"))
+    }
+
+    #[track_caller]
+    fn into_axes<const D: usize>(self, dims: &[usize]) -> Vec<usize> {
+        moved(&self, D, &dims)
     }
 }
 
@@ -107,7 +130,12 @@ macro_rules! single_axis {
         impl MovedimArgs for $t {
             #[track_caller]
             fn into_dim_vec<const D: usize>(self) -> Vec<usize> {
-                vec![self.expect_dim_index(D)]
+                moved(&[self], D, &format_args!("of rank {D}"))
+            }
+
+            #[track_caller]
+            fn into_axes<const D: usize>(self, dims: &[usize]) -> Vec<usize> {
+                moved(&[self], D, &dims)
             }
         }
     )*};

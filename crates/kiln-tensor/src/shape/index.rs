@@ -162,6 +162,18 @@ impl IndexWrap {
     }
 }
 
+/// The axis that an index names among `rank` axes, for an op on a tensor of the sizes `dims`.
+///
+/// # Panics
+/// When it does not exist.
+#[track_caller]
+pub(crate) fn axis_of<I: AsIndex>(op: &str, index: I, rank: usize, dims: &[usize]) -> usize {
+    match index.try_dim_index(rank) {
+        Ok(axis) => axis,
+        Err(_) => panic!("{op}: axis {index:?} is out of range for rank {rank}: shape {dims:?}"),
+    }
+}
+
 /// Brings any index into `0..size` by counting round and round (Euclidean remainder); 0 for size 0.
 ///
 /// ```

@@ -6,6 +6,7 @@ mod index;
 
 pub use args::{BroadcastArgs, MovedimArgs, ReshapeArgs};
 pub use error::{BoundsError, ExpressionError, MetadataError};
+pub(crate) use index::axis_of;
 pub use index::{AsIndex, AsSize, IndexWrap, ravel_index, wrap_index};
 
 use alloc::format;
@@ -85,7 +86,7 @@ impl Shape {
     #[track_caller]
     pub fn flatten_dims(self, start_dim: impl AsIndex, end_dim: impl AsIndex) -> Self {
         let rank = self.rank();
-        let (start, end) = (start_dim.expect_dim_index(rank), end_dim.expect_dim_index(rank));
+        let (start, end) = (axis_of("flatten", start_dim, rank, &self.dims), axis_of("flatten", end_dim, rank, &self.dims));
         assert!(start <= end, "flatten: start axis {start} lies behind end axis {end}: shape {self}");
         if rank == 0 {
             return Self::new([1]);

@@ -214,6 +214,28 @@ mod threads {
         cell
     }
 
+    /// Runs `f` with other cells than the calling thread's, which are handed on afterwards.
+    pub(crate) fn apart<T>(f: impl FnOnce() -> T) -> T {
+        /// Gives the cells of `f` back and the thread its own, also when `f` panics.
+        struct Own(Option<Vec<&'static TraceCell>>);
+
+        impl Drop for Own {
+            fn drop(&mut self) {
+                let own = self.0.take().unwrap_or_default();
+                drop(swap(own).map(|cells| Taken(RefCell::new(cells))));
+            }
+        }
+
+        let _own = Own(swap(Vec::new()));
+        f()
+    }
+
+    /// Exchanges the cells the calling thread has taken; `None` in a thread that is being torn down.
+    fn swap(cells: Vec<&'static TraceCell>) -> Option<Vec<&'static TraceCell>> {
+        LAST.set(None);
+        TAKEN.try_with(|taken| taken.0.replace(cells)).ok()
+    }
+
     fn take(device: &'static DeviceState) -> &'static TraceCell {
         let free = device.free_cells.lock().pop();
         match free {
@@ -239,4 +261,6 @@ mod threads {
     }
 }
 
+#[cfg(feature = "std")]
+pub(crate) use threads::apart;
 pub(crate) use threads::current;

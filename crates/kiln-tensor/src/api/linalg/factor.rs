@@ -1,5 +1,8 @@
 //! Factorisations of matrices and determinants, with gradients. They are computed on the host in `f64`.
 
+use alloc::vec::Vec;
+
+use kiln_ir::Dims;
 use kiln_ir::Elementwise::Eq;
 
 use super::host::Function;
@@ -17,7 +20,7 @@ fn factored<const N: usize>(
     gradient: fn([&RawTensor; N], [&RawTensor; N]) -> RawTensor,
 ) -> [RawTensor; N] {
     let rank = x.rank();
-    assert!(rank >= 2, "factorisation: needs at least two axes: shape {:?}", x.dims());
+    assert!(rank >= 2, "{}: needs at least two axes: shape {:?}", function.name(), x.dims());
     let (m, n) = (x.dims()[rank - 2], x.dims()[rank - 1]);
     let packed = function.apply(&x.untracked(), sweeps);
     let packed = autodiff::custom(&[x], packed, Keep::Output, move |call| {
@@ -31,9 +34,14 @@ fn factored<const N: usize>(
     core::array::from_fn(|_| parts.next().expect("one part for each result"))
 }
 
+/// `A⁻¹`, with the gradient `-A⁻ᵀ dy A⁻ᵀ`.
 fn inverse(x: &RawTensor) -> RawTensor {
     let n = x.dims()[x.rank() - 1];
-    Function::Inverse.unpack(&Function::Inverse.apply(x, 0), n, n).remove(0)
+    let y = Function::Inverse.unpack(&Function::Inverse.apply(&x.untracked(), 0), n, n).remove(0);
+    autodiff::custom(&[x], y, Keep::Output, |call| {
+        let y = call.output().transpose();
+        [Some(y.matmul(call.dy).matmul(&y).neg())].into()
+    })
 }
 
 /// The LU factorisation of matrices `[.., m, n]` with row pivoting, `A = P L U`: a permutation `[.., m, m]`, a lower triangular factor
@@ -112,7 +120,7 @@ fn qr_gradient([q, r]: [&RawTensor; 2], [dq, dr]: [&RawTensor; 2]) -> RawTensor 
 /// When the rank is below 2 or `D1` is not `D - 1`.
 #[track_caller]
 pub fn svd<const D: usize, const D1: usize>(tensor: Tensor<D>, sweeps: usize) -> (Tensor<D>, Tensor<D1>, Tensor<D>) {
-    assert!(D1 + 1 == D, "svd: the singular values of rank {D} are not of rank {D1}");
+    assert!(D1 + 1 == D, "svd: the singular values of rank {D} are not of rank {D1}: shape {:?}", tensor.raw.dims());
     let [u, s, vt] = factored(&tensor.raw, Function::Svd, sweeps, svd_gradient);
     (Tensor::from_raw(u), Tensor::from_raw(s.squeeze(D - 2)), Tensor::from_raw(vt))
 }
@@ -158,8 +166,10 @@ fn svd_gradient([u, s, vt]: [&RawTensor; 3], [du, ds, dvt]: [&RawTensor; 3]) -> 
 /// When the matrices are not square, or `D2` is not `D - 2` (1 for a matrix).
 #[track_caller]
 pub fn det<const D: usize, const D1: usize, const D2: usize>(tensor: Tensor<D>) -> Tensor<D2> {
-    assert!(D >= 2, "det: needs at least two axes: shape {:?}", tensor.raw.dims());
-    let batch = tensor.raw.dims()[..D - 2].to_vec();
+    let dims = tensor.raw.dims();
+    assert!(D >= 2, "det: needs at least two axes: shape {dims:?}");
+    assert!(dims[D - 2] == dims[D - 1], "det: the matrices are not square: shape {dims:?}");
+    let batch = dims[..D - 2].to_vec();
     Tensor::from_raw(batch_shaped::<D2>(&determinant(&tensor.raw), &batch))
 }
 
@@ -169,7 +179,31 @@ fn determinant(x: &RawTensor) -> RawTensor {
     autodiff::custom(&[x], value, Keep::Inputs, |call| {
         let x = call.input(0);
         let n = x.dims()[x.rank() - 1];
-        let cofactors = Function::Adjugate.unpack(&Function::Adjugate.apply(x, 0), n, n).remove(0).transpose();
+        let cofactors = match x.is_tracked() {
+            true => differentiable_cofactors(x),
+            false => Function::Adjugate.unpack(&Function::Adjugate.apply(x, 0), n, n).remove(0).transpose(),
+        };
         [Some(cofactors.mul(&call.dy.unsqueeze(call.dy.rank())))].into()
     })
+}
+
+/// Up to this size cofactors that are to be differentiated are determinants of minors, so that singular matrices have derivatives of higher order too.
+const MINORS: usize = 32;
+
+/// The cofactors of matrices `[.., n, n]`, from operations that have gradients.
+fn differentiable_cofactors(x: &RawTensor) -> RawTensor {
+    let (rank, n) = (x.rank(), x.dims()[x.rank() - 1]);
+    if n > MINORS {
+        return inverse(x).transpose().mul(&determinant(x).unsqueeze(rank - 1));
+    }
+    // Rows and columns but one: row k of the index holds every number but k.
+    let rest: Vec<i64> = (0..n as i64).flat_map(|k| (0..n as i64).filter(move |i| *i != k)).collect();
+    let rest = RawTensor::from_slice(&x.device().without_autodiff(), &[rest.len()], RawTensor::INDEX, &rest);
+    let mut dims = Dims::from_slice(&x.dims()[..rank - 2]);
+    dims.extend([n, n.saturating_sub(1), n, n.saturating_sub(1)]);
+    let minors = x.select(rank - 2, &rest).select(rank - 1, &rest).reshape(&dims).swap_dims(rank - 1, rank);
+    let signs = |axis: usize| RawTensor::iota(&x.device().without_autodiff(), &[n, n], RawTensor::INDEX, axis);
+    let odd = signs(0).add(&signs(1)).rem_scalar(2i64).with_constant(Eq, 1.0);
+    let values = determinant(&minors).squeeze(rank);
+    values.mask_where(&odd, &values.neg())
 }

@@ -36,7 +36,7 @@ const FUNCTIONS: [Function; 7] =
     [Function::Lu, Function::ReducedQr, Function::FullQr, Function::Svd, Function::Det, Function::Adjugate, Function::Inverse];
 
 impl Function {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Lu => "lu",
             Self::ReducedQr | Self::FullQr => "qr",

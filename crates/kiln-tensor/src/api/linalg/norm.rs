@@ -88,7 +88,7 @@ impl From<u32> for Norm {
 /// When an axis does not exist or is named twice.
 #[track_caller]
 pub fn vector_norm_dims<const D: usize, I: AsIndex>(x: Tensor<D>, norm: impl Into<Norm>, dims: &[I]) -> Tensor<D> {
-    let axes = distinct_axes("vector_norm", dims, D);
+    let axes = distinct_axes("vector_norm", dims, x.raw.dims());
     Tensor::from_raw(of(&x.raw, norm.into(), &axes))
 }
 
@@ -169,7 +169,7 @@ pub fn l0_norm_dims<const D: usize, K, I: AsIndex>(x: Tensor<D, K>, dims: &[I]) 
 where
     K: Numeric,
 {
-    Tensor::from_raw(of(&x.raw, Norm::L0, &distinct_axes("l0_norm", dims, D)))
+    Tensor::from_raw(of(&x.raw, Norm::L0, &distinct_axes("l0_norm", dims, x.raw.dims())))
 }
 
 /// The number of elements along an axis that are not zero.
@@ -205,7 +205,7 @@ pub fn l1_norm_dims<const D: usize, K, I: AsIndex>(x: Tensor<D, K>, dims: &[I]) 
 where
     K: Numeric,
 {
-    Tensor::from_raw(of(&x.raw, Norm::L1, &distinct_axes("l1_norm", dims, D)))
+    Tensor::from_raw(of(&x.raw, Norm::L1, &distinct_axes("l1_norm", dims, x.raw.dims())))
 }
 
 /// The sum of the absolute values along an axis.

@@ -21,7 +21,7 @@ use crate::shape::AsIndex;
 /// When the axis does not exist or the shapes do not broadcast.
 #[track_caller]
 pub fn cosine_similarity<const D: usize>(x1: Tensor<D>, x2: Tensor<D>, dim: impl AsIndex, eps: Option<f64>) -> Tensor<D> {
-    let axis = dim.expect_dim_index(D);
+    let axis = x1.axis("cosine_similarity", dim);
     Tensor::from_raw(cosine(&x1.raw, &x2.raw, axis, eps.unwrap_or(1e-8)))
 }
 
@@ -47,7 +47,7 @@ pub fn diag<const D: usize, const DO: usize, K>(tensor: Tensor<D, K>) -> Tensor<
 where
     K: Basic,
 {
-    assert!(D >= 2 && DO + 1 == D, "diag: the diagonals of rank {D} are not of rank {DO}");
+    assert!(D >= 2 && DO + 1 == D, "diag: the diagonals of rank {D} are not of rank {DO}: shape {:?}", tensor.raw.dims());
     Tensor::from_raw(diagonal(&tensor.raw))
 }
 
@@ -100,7 +100,7 @@ pub fn matvec<const DM: usize, const DV: usize, K>(matrix: Tensor<DM, K>, vector
 where
     K: Numeric,
 {
-    assert!(DM >= 2 && DM <= DV + 1, "matvec: matrices of rank {DM} and vectors of rank {DV}");
+    assert!(DM >= 2 && DM <= DV + 1, "matvec: matrices of rank {DM} and vectors of rank {DV}: {:?}, {:?}", matrix.raw.dims(), vector.raw.dims());
     Tensor::from_raw(matrix.raw.matmul(&vector.raw.unsqueeze(DV)).squeeze(DV))
 }
 
@@ -141,7 +141,7 @@ pub fn outer_dim<const D: usize, const R: usize, Dim: AsIndex, K>(lhs: Tensor<D,
 where
     K: Numeric,
 {
-    let axis = dim.expect_dim_index(D);
-    assert!(R == D + 1, "outer: rank {D} becomes {}, not {R}", D + 1);
+    let axis = lhs.axis("outer", dim);
+    assert!(R == D + 1, "outer: rank {D} becomes {}, not {R}: shape {:?}", D + 1, lhs.raw.dims());
     Tensor::from_raw(lhs.raw.unsqueeze(axis + 1).mul(&rhs.raw.unsqueeze(axis)))
 }

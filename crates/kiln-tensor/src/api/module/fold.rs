@@ -14,12 +14,15 @@ fn windows(kernel: [usize; 2], options: &UnfoldOptions) -> [WindowAxis; 2] {
 /// The number of windows along each axis of a padded image.
 #[track_caller]
 fn counts(op: &str, padded: [usize; 2], kernel: [usize; 2], options: &UnfoldOptions) -> [usize; 2] {
-    core::array::from_fn(|i| {
+    let mut counts = [0; 2];
+    // A closure would report its own line instead of the caller's.
+    for i in 0..2 {
         assert!(kernel[i] > 0, "{op}: the kernel {kernel:?} contains 0");
         let span = options.dilation[i] * (kernel[i] - 1) + 1;
         assert!(span <= padded[i], "{op}: the kernel {kernel:?} covers more than the padded image {padded:?}");
-        (padded[i] - span) / options.stride[i] + 1
-    })
+        counts[i] = (padded[i] - span) / options.stride[i] + 1;
+    }
+    counts
 }
 
 /// The windows of images `[batch, channels, height, width]`: `[batch, channels * kernel elements, windows]`.

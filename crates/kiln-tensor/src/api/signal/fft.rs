@@ -31,7 +31,7 @@ use crate::trace::Operand;
 /// When the axis does not exist or `n` is 0.
 #[track_caller]
 pub fn rfft<const D: usize>(signal: Tensor<D>, dim: impl AsIndex, n: Option<usize>) -> (Tensor<D>, Tensor<D>) {
-    let axis = dim.expect_dim_index(D);
+    let axis = signal.axis("rfft", dim);
     let (re, im) = real_forward(&signal.raw, axis, n.unwrap_or(signal.raw.dims()[axis]));
     (Tensor::from_raw(re), Tensor::from_raw(im))
 }
@@ -50,7 +50,7 @@ pub fn rfft<const D: usize>(signal: Tensor<D>, dim: impl AsIndex, n: Option<usiz
 /// When the axis does not exist, the shapes differ, or `n` is 0.
 #[track_caller]
 pub fn irfft<const D: usize>(spectrum_re: Tensor<D>, spectrum_im: Tensor<D>, dim: impl AsIndex, n: Option<usize>) -> Tensor<D> {
-    let axis = dim.expect_dim_index(D);
+    let axis = spectrum_re.axis("irfft", dim);
     let size = spectrum_re.raw.dims()[axis];
     let n = n.unwrap_or(2 * size.saturating_sub(1));
     Tensor::from_raw(real_backward(&spectrum_re.raw, &spectrum_im.raw, axis, n))
@@ -71,7 +71,7 @@ pub fn irfft<const D: usize>(spectrum_re: Tensor<D>, spectrum_im: Tensor<D>, dim
 /// When the axis does not exist, the shapes differ, or `n` is 0.
 #[track_caller]
 pub fn cfft<const D: usize>(signal_re: Tensor<D>, signal_im: Tensor<D>, dim: impl AsIndex, n: Option<usize>) -> (Tensor<D>, Tensor<D>) {
-    let axis = dim.expect_dim_index(D);
+    let axis = signal_re.axis("cfft", dim);
     let n = n.unwrap_or(signal_re.raw.dims()[axis]);
     let (re, im) = complex(&resized(&signal_re.raw, axis, n), &resized(&signal_im.raw, axis, n), axis, false);
     (Tensor::from_raw(re), Tensor::from_raw(im))

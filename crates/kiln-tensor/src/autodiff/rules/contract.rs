@@ -2,12 +2,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use kiln_ir::Elementwise::{Add, Div, Mul};
 use kiln_ir::Op;
 use kiln_ir::op::{AttentionAttrs, ConvAttrs, PoolAttrs};
 use smallvec::SmallVec;
 
 use super::Backward;
-use crate::raw::{RawTensor, apply, apply_as, apply_results};
+use crate::raw::{AttentionOptions, RawTensor, apply, apply_as, apply_results};
 use crate::trace::Operand;
 
 /// `dy bᵀ` and `aᵀ dy`, summed over batch axes that were broadcast.
@@ -73,8 +74,11 @@ pub(super) fn avg_pool_grad(attrs: &PoolAttrs, b: &Backward<'_>) -> RawTensor {
     apply(Op::AvgPool(attrs.clone()), &[Operand::Tensor(b.dy)])
 }
 
-/// One op gives all three gradients.
+/// One op gives all three gradients; gradients that are tracked themselves are composed of ordinary ops.
 pub(super) fn attention(attrs: &AttentionAttrs, b: &Backward<'_>) -> Vec<Option<RawTensor>> {
+    if b.tracked.is_some() {
+        return composed_attention(attrs, b);
+    }
     let values: SmallVec<[RawTensor; 5]> = (0..b.step.saved.len()).map(|i| b.value(i)).collect();
     let (out, lse) = (b.output(), b.extra());
     let mut operands: SmallVec<[Operand<'_>; 8]> = values[..3].iter().map(Operand::Tensor).collect();
@@ -82,6 +86,38 @@ pub(super) fn attention(attrs: &AttentionAttrs, b: &Backward<'_>) -> Vec<Option<
     operands.extend(values[3..].iter().map(Operand::Tensor));
     let [dq, dk, dv] = apply_results(Op::AttentionGrad(*attrs), &operands);
     let mut grads = vec![b.wants(0).then_some(dq), b.wants(1).then_some(dk), b.wants(2).then_some(dv)];
+    grads.resize(b.step.saved.len(), None);
+    grads
+}
+
+/// With `P = softmax(S)` and `out = P V`: `dV = Pᵀ dy`, `dS = P (dy Vᵀ - rowsum(dy Vᵀ P))`, and from there to the factors of the scores.
+fn composed_attention(attrs: &AttentionAttrs, b: &Backward<'_>) -> Vec<Option<RawTensor>> {
+    let (q, k, v) = (b.value(0), b.value(1), b.value(2));
+    let rest = |i: usize| b.value(i).without_autodiff();
+    let mask = attrs.has_mask.then(|| rest(3));
+    let bias = attrs.has_bias.then(|| rest(3 + attrs.has_mask as usize));
+    let (scale, softcap) = (f64::from_bits(attrs.scale), f64::from_bits(attrs.softcap));
+    let options = AttentionOptions { scale: Some(scale), softcap: Some(softcap), causal: attrs.causal };
+    let parts = q.attention_weights(&k, &v, mask.as_ref(), bias.as_ref(), options);
+    let p = &parts.weights;
+    let dp = b.dy.matmul(&parts.values.transpose());
+    let mut ds = p.mul(&dp.sub(&p.mul(&dp).sum(&[3])));
+    if let Some(capped) = &parts.capped {
+        // d/ds c tanh(s / c) = 1 - tanh²(s / c)
+        ds = ds.mul(&capped.with_constant(Div, softcap).square().neg().with_constant(Add, 1.0));
+    }
+    let ds = ds.with_constant(Mul, scale);
+    // Query heads that share a key head add up.
+    let gather = |x: RawTensor, like: &RawTensor| {
+        let (h, g) = (x.dims()[1], like.dims()[1]);
+        let (n, s, d) = (x.dims()[0], x.dims()[2], x.dims()[3]);
+        if h == g { x } else { x.reshape(&[n, g, h / g, s, d]).sum(&[2]).reshape(like.dims()) }
+    };
+    let mut grads = vec![
+        b.wants(0).then(|| ds.matmul(&parts.keys)),
+        b.wants(1).then(|| gather(ds.transpose().matmul(&q), &k)),
+        b.wants(2).then(|| gather(p.transpose().matmul(b.dy), &v)),
+    ];
     grads.resize(b.step.saved.len(), None);
     grads
 }

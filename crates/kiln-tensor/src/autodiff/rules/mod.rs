@@ -265,8 +265,7 @@ pub(super) fn gradients(op: &Op, b: &Backward<'_>) -> Vec<Option<RawTensor>> {
         Op::Scatter { axis, op } => index::scatter(*axis, *op, b),
         Op::Sort { axis, .. } => one(index::sort(*axis, b)),
         Op::Attention(attrs) => contract::attention(attrs, b),
-        Op::AttentionGrad(_) => panic!("backward: second derivatives of attention need its composed form"),
-        Op::Input(_) | Op::Arg(_) | Op::Const(_) | Op::Iota { .. } | Op::Random(_) | Op::Get(_) | Op::Host(_) => {
+        Op::Input(_) | Op::Arg(_) | Op::Const(_) | Op::Iota { .. } | Op::Random(_) | Op::Get(_) | Op::Host(_) | Op::AttentionGrad(_) => {
             unreachable!("{} is never on the tape", op.name())
         }
     }
