@@ -4,5 +4,20 @@
 //! [`render::render`] makes [`steps::Steps`] (source text, grid, parameters) of a kernel, and tests look at that text and compile it.
 //!
 //! Start reading at [`steps`].
+mod blas;
+pub mod cache;
+pub mod device;
+mod driver;
+mod executable;
+mod host;
+mod kernels;
+pub mod library;
+pub mod lowered;
+mod memory;
+pub mod nvrtc;
+pub mod product;
 pub mod render;
+pub mod runtime;
 pub mod steps;
+
+pub use runtime::CudaRuntime;

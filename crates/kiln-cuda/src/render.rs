@@ -1,14 +1,21 @@
 //! Rendering: from a kernel to CUDA C++, one module a family.
 pub mod attention;
 pub mod conv;
+pub mod dot;
+pub mod elementwise;
 pub mod fused;
 pub mod gather;
+pub mod nest;
 pub mod pool;
+pub mod reduction;
+pub mod rows;
 pub mod scan;
 pub mod scatter;
+pub mod signature;
 pub mod sort;
 pub(crate) mod template;
-
+pub mod text;
+pub mod tile;
 pub(crate) mod walk;
 
 use kiln_ir::{Kernel, Program, RuntimeError};
@@ -30,11 +37,30 @@ pub fn render(kernel: &Kernel, program: &Program, chip: &Chip) -> Result<Steps, 
         Kernel::Scatter(k) => scatter::render(k, program, chip),
         Kernel::Scan(k) => scan::render(k, program, chip),
         Kernel::Sort(k) => sort::render(k, program, chip),
-        Kernel::Dot(_) | Kernel::Host(_) | Kernel::Copy { .. } => Err(unsupported(kernel.family())),
+        Kernel::Dot(k) => Ok(dot::render(k, program)),
+        Kernel::Host(_) | Kernel::Copy { .. } => Err(unsupported(kernel.family())),
     }
 }
 
 /// The error for a kernel without a rendering.
 pub(crate) fn unsupported(what: &str) -> RuntimeError {
     RuntimeError::Unsupported(format!("{what} kernels on CUDA"))
+}
+
+/// Whether kernels of this family have a rendering at all; a single one may still be too odd for it.
+pub fn has_family(kernel: &Kernel) -> bool {
+    match kernel {
+        Kernel::Host(_) => false,
+        Kernel::Fused(_)
+        | Kernel::Dot(_)
+        | Kernel::Conv(_)
+        | Kernel::Attention(_)
+        | Kernel::AttentionGrad(_)
+        | Kernel::Pool(_)
+        | Kernel::Gather(_)
+        | Kernel::Scatter(_)
+        | Kernel::Scan(_)
+        | Kernel::Sort(_)
+        | Kernel::Copy { .. } => true,
+    }
 }

@@ -1,6 +1,10 @@
-//! Tests of the CUDA runtime: rendered kernels on an emulated GPU everywhere, on a real one where there is one.
+//! Tests of the CUDA runtime: rendered kernels on an emulated GPU everywhere, compiled by NVRTC where it is, on a real GPU where there is one.
+mod compiles;
 mod emulator;
+mod fused;
+mod gpu;
 mod indexing;
+mod nvrtc;
 mod oracle;
 mod pools;
 mod scans;

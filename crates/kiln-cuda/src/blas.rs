@@ -1,0 +1,250 @@
+//! cuBLASLt: matrix products, with the algorithm its heuristics choose for each shape.
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use kiln_ir::{DType, RuntimeError};
+
+use crate::driver::{Address, Handle};
+use crate::library::{MissingLibrary, functions};
+use crate::product::{Matrix, Product};
+
+functions! {
+    /// The functions of cuBLASLt that are used.
+    Lt, "cuBLASLt", ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"] {
+        fn cublasLtCreate(*mut Handle);
+        fn cublasLtMatmulDescCreate(*mut Handle, i32, i32);
+        fn cublasLtMatmulDescSetAttribute(Handle, i32, *const c_void, usize);
+        fn cublasLtMatmulDescDestroy(Handle);
+        fn cublasLtMatrixLayoutCreate(*mut Handle, i32, u64, u64, i64);
+        fn cublasLtMatrixLayoutSetAttribute(Handle, i32, *const c_void, usize);
+        fn cublasLtMatrixLayoutDestroy(Handle);
+        fn cublasLtMatmulPreferenceCreate(*mut Handle);
+        fn cublasLtMatmulPreferenceSetAttribute(Handle, i32, *const c_void, usize);
+        fn cublasLtMatmulPreferenceDestroy(Handle);
+        fn cublasLtMatmulAlgoGetHeuristic(Handle, Handle, Handle, Handle, Handle, Handle, Handle, i32, *mut Choice, *mut i32);
+        fn cublasLtMatmul(
+            Handle, Handle, *const c_void, Address, Handle, Address, Handle, *const c_void, Address, Handle, Address, Handle, *const [u64; 8], Address, usize, Handle
+        );
+    }
+}
+
+/// `cublasLtMatmulHeuristicResult_t`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Choice {
+    algorithm: [u64; 8],
+    workspace: usize,
+    state: i32,
+    waves: f32,
+    reserved: [i32; 4],
+}
+
+/// Bytes of workspace.
+pub const WORKSPACE: usize = 32 << 20;
+
+const TRANSPOSED: [i32; 2] = [3, 4];
+const EPILOGUE: i32 = 7;
+const BIAS_POINTER: i32 = 8;
+const BIAS_TYPE: i32 = 26;
+const BATCH_COUNT: i32 = 5;
+const BATCH_STRIDE: i32 = 6;
+const PREFERENCE_WORKSPACE: i32 = 1;
+const PREFERENCE_ALIGNMENT: [i32; 4] = [5, 6, 7, 8];
+const EPILOGUE_BIAS: i32 = 4;
+
+/// A product that is ready to run: descriptors and an algorithm.
+struct Plan {
+    description: Handle,
+    layouts: [Handle; 3],
+    algorithm: [u64; 8],
+    workspace: usize,
+}
+
+/// The library with its plans.
+pub struct Blas {
+    lt: &'static Lt,
+    handle: Handle,
+    plans: HashMap<(Product, u32), Plan>,
+}
+
+// SAFETY: the handle and the plans are used under the queue's lock only.
+unsafe impl Send for Blas {}
+
+/// The library's number of a dtype.
+fn data_type(dtype: DType) -> i32 {
+    match dtype {
+        DType::F64 => 1,
+        DType::F16 => 2,
+        DType::BF16 => 14,
+        _ => 0,
+    }
+}
+
+fn check(what: &str, status: i32) -> Result<(), RuntimeError> {
+    if status == 0 { Ok(()) } else { Err(RuntimeError::Kernel(format!("cuBLASLt: {what} says status {status}"))) }
+}
+
+fn bytes<T>(value: &T) -> (*const c_void, usize) {
+    ((value as *const T).cast(), size_of::<T>())
+}
+
+impl Blas {
+    /// The library, in the context that the calling thread has entered.
+    pub fn new() -> Result<Self, MissingLibrary> {
+        let lt = Lt::get()?;
+        let mut handle = null_mut();
+        // SAFETY: `handle` is valid for the call.
+        match unsafe { (lt.cublasLtCreate)(&mut handle) } {
+            0 => Ok(Blas { lt, handle, plans: HashMap::new() }),
+            status => Err(MissingLibrary { what: format!("cuBLASLt does not start: status {status}") }),
+        }
+    }
+
+    fn layout(&self, dtype: DType, rows: usize, columns: usize, m: &Matrix, batch: usize) -> Result<Handle, RuntimeError> {
+        let mut layout = null_mut();
+        let (rows, columns) = if m.transposed { (columns, rows) } else { (rows, columns) };
+        // SAFETY: `layout` is valid for the call.
+        check("a layout", unsafe {
+            (self.lt.cublasLtMatrixLayoutCreate)(&mut layout, data_type(dtype), rows as u64, columns as u64, m.leading as i64)
+        })?;
+        let (count, stride) = (batch as i32, m.stride as i64);
+        for (attribute, (value, size)) in [(BATCH_COUNT, bytes(&count)), (BATCH_STRIDE, bytes(&stride))] {
+            // SAFETY: the value lives through the call.
+            check("a layout", unsafe { (self.lt.cublasLtMatrixLayoutSetAttribute)(layout, attribute, value, size) })?;
+        }
+        Ok(layout)
+    }
+
+    /// `alignment` holds the log2 of the byte alignments of first, second, added and result factors, four bits each.
+    fn plan(&self, p: &Product, alignment: u32) -> Result<Plan, RuntimeError> {
+        let lt = self.lt;
+        let (compute, scale) = match p.dtype {
+            DType::F64 => (70, 1),
+            _ => (68, 0),
+        };
+        let mut description = null_mut();
+        let [rows, columns, depth] = p.size;
+        // SAFETY: every place is valid for its call and every value lives through it.
+        unsafe {
+            check("a description", (lt.cublasLtMatmulDescCreate)(&mut description, compute, scale))?;
+            let set = |attribute: i32, (value, size): (*const c_void, usize)| {
+                check("a description", (lt.cublasLtMatmulDescSetAttribute)(description, attribute, value, size))
+            };
+            for (attribute, m) in TRANSPOSED.into_iter().zip([&p.first, &p.second]) {
+                set(attribute, bytes(&(m.transposed as i32)))?;
+            }
+            if p.bias.is_some() {
+                set(EPILOGUE, bytes(&EPILOGUE_BIAS))?;
+                set(BIAS_TYPE, bytes(&data_type(p.out)))?;
+            }
+            let layouts = [
+                self.layout(p.dtype, rows, depth, &p.first, p.batch)?,
+                self.layout(p.dtype, depth, columns, &p.second, p.batch)?,
+                self.layout(p.out, rows, columns, &p.result, p.batch)?,
+            ];
+            let mut preference = null_mut();
+            check("a preference", (lt.cublasLtMatmulPreferenceCreate)(&mut preference))?;
+            let (value, size) = bytes(&WORKSPACE);
+            check("a preference", (lt.cublasLtMatmulPreferenceSetAttribute)(preference, PREFERENCE_WORKSPACE, value, size))?;
+            for (n, attribute) in PREFERENCE_ALIGNMENT.into_iter().enumerate() {
+                let least = 1u32 << (alignment >> (4 * n) & 15);
+                let (value, size) = bytes(&least);
+                check("a preference", (lt.cublasLtMatmulPreferenceSetAttribute)(preference, attribute, value, size))?;
+            }
+            let mut choice = Choice { algorithm: [0; 8], workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] };
+            let mut found = 0;
+            let status = (lt.cublasLtMatmulAlgoGetHeuristic)(
+                self.handle,
+                description,
+                layouts[0],
+                layouts[1],
+                layouts[2],
+                layouts[2],
+                preference,
+                1,
+                &mut choice,
+                &mut found,
+            );
+            (lt.cublasLtMatmulPreferenceDestroy)(preference);
+            check("the choice of an algorithm", status)?;
+            if found == 0 || choice.state != 0 {
+                return Err(RuntimeError::Kernel(format!("cuBLASLt has no algorithm for {p:?}")));
+            }
+            Ok(Plan { description, layouts, algorithm: choice.algorithm, workspace: choice.workspace })
+        }
+    }
+
+    /// Runs a product. `place` gives the address of a buffer.
+    ///
+    /// # Errors
+    /// A product that the library refuses.
+    pub fn run(&mut self, p: &Product, place: &dyn Fn(kiln_ir::BufId) -> Address, workspace: Address, stream: Handle) -> Result<(), RuntimeError> {
+        let (size, out) = (p.dtype.size() as isize, p.out.size() as isize);
+        for repeat in &p.repeats {
+            let at = |m: &Matrix, size: isize, more: isize| place(m.buf).wrapping_add_signed(((m.offset + more) * size) as i64);
+            let (first, second) = (at(&p.first, size, repeat[0]), at(&p.second, size, repeat[1]));
+            let result = at(&p.result, out, repeat[2]);
+            let added = p.added.map_or(result, |b| place(b).wrapping_add_signed(((p.result.offset + repeat[2]) * out) as i64));
+            let aligned = |address: Address| address.trailing_zeros().min(8);
+            let alignment = aligned(first) | aligned(second) << 4 | aligned(added) << 8 | aligned(result) << 12;
+            let key = (p.clone(), alignment);
+            if !self.plans.contains_key(&key) {
+                let plan = self.plan(p, alignment)?;
+                self.plans.insert(key.clone(), plan);
+            }
+            let plan = &self.plans[&key];
+            let (one, zero) = ([1.0f32, 1.0], [0.0f32, 0.0]);
+            let (one64, zero64) = (1.0f64, 0.0f64);
+            let scalar = |is_one: bool| -> *const c_void {
+                match (p.dtype == DType::F64, is_one) {
+                    (true, true) => (&raw const one64).cast(),
+                    (true, false) => (&raw const zero64).cast(),
+                    (false, true) => one.as_ptr().cast(),
+                    (false, false) => zero.as_ptr().cast(),
+                }
+            };
+            // SAFETY: descriptors are alive, the buffers have the sizes that the program states, and the workspace is as large as the preference said.
+            unsafe {
+                if let Some((bias, offset)) = p.bias {
+                    let pointer = place(bias).wrapping_add_signed((offset * out) as i64);
+                    let (value, bytes) = bytes(&pointer);
+                    check("a bias", (self.lt.cublasLtMatmulDescSetAttribute)(plan.description, BIAS_POINTER, value, bytes))?;
+                }
+                let status = (self.lt.cublasLtMatmul)(
+                    self.handle,
+                    plan.description,
+                    scalar(true),
+                    first,
+                    plan.layouts[0],
+                    second,
+                    plan.layouts[1],
+                    scalar(p.added.is_some()),
+                    added,
+                    plan.layouts[2],
+                    result,
+                    plan.layouts[2],
+                    &plan.algorithm,
+                    workspace,
+                    plan.workspace.min(WORKSPACE),
+                    stream,
+                );
+                check("a product", status)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets every plan.
+    pub fn clear(&mut self) {
+        for (_, plan) in self.plans.drain() {
+            // SAFETY: nothing uses the plan any more: launches have copied what they need.
+            unsafe {
+                plan.layouts.iter().for_each(|l| {
+                    (self.lt.cublasLtMatrixLayoutDestroy)(*l);
+                });
+                (self.lt.cublasLtMatmulDescDestroy)(plan.description);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A program as works of the GPU: launches of rendered functions, products of cuBLASLt, copies, and kernels that the host runs.
+use std::sync::Arc;
+
+use kiln_ir::{BufId, BufSpec, DType, Kernel, Place, Program, RuntimeError};
+
+use crate::product::{self, Product};
+use crate::render;
+use crate::steps::{Chip, Param, Source, Steps};
+
+/// A parameter whose scratch place is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// Address of a buffer.
+    Buf(BufId),
+    /// Address at this offset of the arena.
+    Arena(usize),
+    /// Address of the run-time scalars.
+    Args,
+    /// Address of the fault word.
+    Fault,
+    /// A number.
+    Number(u64),
+}
+
+/// One thing to do.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Launch a function.
+    Launch {
+        /// The function.
+        source: Arc<Source>,
+        /// Blocks.
+        grid: [u32; 3],
+        /// Threads of a block.
+        block: [u32; 3],
+        /// Bytes of dynamic shared memory.
+        shared: u32,
+        /// Parameters.
+        params: Vec<Word>,
+    },
+    /// A product of cuBLASLt.
+    Product(Box<Product>),
+    /// Copy a buffer.
+    Copy {
+        /// Source.
+        from: BufId,
+        /// Destination.
+        to: BufId,
+    },
+    /// Run a kernel on the host.
+    Host(Box<Kernel>),
+}
+
+/// Memory beyond the program's own arena, taken while a launch is lowered.
+pub struct Scratch<'a> {
+    program: &'a mut Program,
+    /// Next free byte of the arena.
+    next: usize,
+    /// Largest `next` so far.
+    end: usize,
+}
+
+impl Scratch<'_> {
+    /// The program, with the scratch buffers made so far.
+    pub fn program(&self) -> &Program {
+        self.program
+    }
+
+    fn take(&mut self, bytes: usize) -> usize {
+        let at = self.next;
+        self.next = (at + bytes).next_multiple_of(256);
+        self.end = self.end.max(self.next);
+        at
+    }
+
+    /// A new buffer of the program in scratch memory.
+    pub fn buffer(&mut self, dtype: DType, len: usize) -> BufId {
+        let place = Place::Arena(self.take(len * dtype.size()));
+        self.program.bufs.push(BufSpec { dtype, len, place });
+        BufId(self.program.bufs.len() as u32 - 1)
+    }
+
+    /// Steps as works, their scratch memory placed.
+    pub fn works(&mut self, steps: &Steps) -> Vec<Work> {
+        let base = self.take(steps.scratch);
+        let word = |p: &Param| match *p {
+            Param::Buf(b) => Word::Buf(b),
+            Param::Args => Word::Args,
+            Param::Scratch(at) => Word::Arena(base + at),
+            Param::Fault => Word::Fault,
+            Param::U64(n) => Word::Number(n),
+        };
+        (steps.steps.iter())
+            .map(|s| Work::Launch {
+                source: s.source.clone(),
+                grid: s.grid,
+                block: s.block,
+                shared: s.shared,
+                params: s.params.iter().map(word).collect(),
+            })
+            .collect()
+    }
+}
+
+/// A program as works.
+pub struct Lowered {
+    /// The program with its scratch buffers.
+    pub program: Program,
+    /// Launches in order; their kernels are independent, the works of a kernel follow each other.
+    pub launches: Vec<Vec<Vec<Work>>>,
+    /// Bytes of memory that a run needs beside inputs and outputs.
+    pub arena: usize,
+}
+
+impl Lowered {
+    /// Lowers a program for a chip. `blas`: whether cuBLASLt is there.
+    ///
+    /// # Errors
+    /// A kernel that cannot be rendered for a reason other than being unsupported.
+    pub fn new(program: &Program, chip: &Chip, blas: bool) -> Result<Self, RuntimeError> {
+        let mut own = program.clone();
+        let start = program.arena.next_multiple_of(256);
+        let mut end = start;
+        let mut launches = Vec::with_capacity(program.launches.len());
+        for launch in &program.launches {
+            let mut scratch = Scratch { program: &mut own, next: start, end };
+            let mut kernels = Vec::with_capacity(launch.kernels.len());
+            for kernel in &launch.kernels {
+                kernels.push(works(kernel, &mut scratch, chip, blas)?);
+            }
+            end = scratch.end;
+            launches.push(kernels);
+        }
+        Ok(Lowered { program: own, launches, arena: end })
+    }
+
+    /// All works in order.
+    pub fn works(&self) -> impl Iterator<Item = &Work> {
+        self.launches.iter().flatten().flatten()
+    }
+}
+
+fn works(kernel: &Kernel, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {
+    match kernel {
+        Kernel::Dot(k) => product::lower(k, scratch, chip, blas),
+        Kernel::Copy { from, to } => Ok(vec![Work::Copy { from: *from, to: *to }]),
+        Kernel::Host(_) => Ok(vec![Work::Host(Box::new(kernel.clone()))]),
+        other => match render::render(other, scratch.program(), chip) {
+            Ok(steps) => Ok(scratch.works(&steps)),
+            Err(RuntimeError::Unsupported(_)) => Ok(vec![Work::Host(Box::new(kernel.clone()))]),
+            Err(e) => Err(e),
+        },
+    }
+}

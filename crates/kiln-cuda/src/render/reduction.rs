@@ -1,0 +1,442 @@
+//! Reductions that walk their reduced points in loops: rows (neighbouring threads share a row) and columns (neighbouring threads have a column each), whole or split.
+//!
+//! Each phase of the expression is a loop over the reduced points that reads what it needs again: the second and later loops find it in the caches.
+use std::fmt::Write;
+
+use kiln_ir::expr::Level;
+use kiln_ir::{Inst, Program, ValueId};
+
+use super::fused::step;
+use super::nest::{Access, Nest};
+use super::signature::Signature;
+use super::text::{affine, is_wide, memory_type, reducer, register_type, scalar_load, unflatten, value};
+use crate::steps::{Chip, Steps};
+
+/// Threads of a block.
+const BLOCK: usize = 256;
+/// Most static shared memory of a block.
+const SHARED: usize = 48 << 10;
+
+/// How the threads of a block share the points.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// This many threads to a row; the vector runs over reduced points.
+    Rows(usize),
+    /// This many threads over groups of columns and this many over the reduced points; the vector runs over columns.
+    Columns(usize, usize),
+}
+
+/// Which part of a split reduction a kernel is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// All of it.
+    Whole,
+    /// Reduces one of so many parts of the reduced points and stores the accumulators.
+    Part(usize),
+}
+
+struct Loops<'a> {
+    nest: &'a Nest,
+    mode: Mode,
+    stage: Stage,
+    /// Points of a vector.
+    v: usize,
+    phases: Vec<u32>,
+}
+
+/// The steps of a reduction whose neighbouring elements lie along the last reduced dimension.
+pub fn rows(nest: Nest, program: &Program, chip: &Chip) -> Steps {
+    let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
+    let v = if reduced == 0 { 1 } else { nest.vector(program, nest.dims.len() - 1, 8) };
+    let groups = reduced.div_ceil(v).max(1);
+    let mut threads = match groups {
+        0..=32 => groups.next_power_of_two(),
+        33..=512 => 32,
+        513..=4096 => 256,
+        _ => 1024,
+    };
+    if threads < 256 && threads >= 32 && kept * threads < chip.multiprocessors as usize * 512 {
+        threads = (groups.next_power_of_two() / 2).clamp(32, 256);
+    }
+    let mode = Mode::Rows(threads);
+    let block = threads.max(BLOCK);
+    let loops = Loops { nest: &nest, mode, stage: Stage::Whole, v, phases: nest.expr.phases() };
+    let mut sig = Signature::new(program);
+    sig.wide = is_wide(program, &nest.expr, kept * reduced);
+    let body = loops.body(&mut sig);
+    let grid = kept.div_ceil(block / threads) as u32;
+    Steps::one(step(sig.finish("rows", block as u32, &body), [grid, 1, 1], block as u32))
+}
+
+/// The steps of a reduction whose neighbouring elements lie along the last kept dimension.
+pub fn columns(nest: Nest, program: &Program, chip: &Chip) -> Steps {
+    let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
+    let across = if reduced >= 64 { 8 } else { 1 };
+    let mut v = nest.vector(program, nest.kept - 1, 8);
+    let bytes: usize = (0..nest.expr.values.len()).map(|k| nest.accumulator(k)).sum();
+    while across > 1 && v > 1 && bytes * BLOCK * v > SHARED {
+        v /= 2;
+    }
+    let across = if bytes * BLOCK * v > SHARED { 1 } else { across };
+    // Few columns: narrower vectors, so that more threads work.
+    while v > 1 && kept / v < 32 * 4 {
+        v /= 2;
+    }
+    let wide = BLOCK / across;
+    let phases = nest.expr.phases();
+    let blocks = (kept / v).div_ceil(wide);
+    let wanted = chip.multiprocessors as usize * 6;
+    let simple = phases.iter().all(|p| *p <= 1) && nest.expr.stores.iter().all(|s| nest.expr.value(s.value).level != Level::Full);
+    let parts = if simple && blocks < wanted { (wanted / blocks.max(1)).min(reduced / (across * 8).max(32)).clamp(1, 256) } else { 1 };
+    let mode = Mode::Columns(wide, across);
+    let mut sig = Signature::new(program);
+    sig.wide = is_wide(program, &nest.expr, kept * reduced);
+    if parts == 1 {
+        let loops = Loops { nest: &nest, mode, stage: Stage::Whole, v, phases };
+        let body = loops.body(&mut sig);
+        return Steps::one(step(sig.finish("columns", BLOCK as u32, &body), [blocks as u32, 1, 1], BLOCK as u32));
+    }
+    let loops = Loops { nest: &nest, mode, stage: Stage::Part(parts), v, phases };
+    let body = loops.body(&mut sig);
+    let first = step(sig.finish("column_parts", BLOCK as u32, &body), [blocks as u32, parts as u32, 1], BLOCK as u32);
+    let mut sig = Signature::new(program);
+    sig.wide = is_wide(program, &nest.expr, kept * reduced);
+    let body = loops.finish(&mut sig, parts);
+    let second = step(sig.finish("join_parts", 128, &body), [kept.div_ceil(128) as u32, 1, 1], 128);
+    Steps { steps: vec![first, second], scratch: loops.scratch(parts).last().map_or(0, |(_, end)| *end) }
+}
+
+impl Loops<'_> {
+    fn is_columns(&self) -> bool {
+        matches!(self.mode, Mode::Columns(..))
+    }
+
+    /// Vector of the kept points: 1 for rows.
+    fn kept_vector(&self) -> usize {
+        if self.is_columns() { self.v } else { 1 }
+    }
+
+    /// The dimension of the vector.
+    fn vector_dim(&self) -> usize {
+        if self.is_columns() { self.nest.kept - 1 } else { self.nest.dims.len() - 1 }
+    }
+
+    /// The text of a value of an earlier statement.
+    fn name(&self, x: ValueId) -> String {
+        match self.nest.expr.value(x).level {
+            Level::Kept if self.is_columns() => format!("v{}[v]", x.0),
+            Level::Kept | Level::Uniform | Level::Full => format!("v{}", x.0),
+        }
+    }
+
+    fn reductions(&self, phase: u32) -> Vec<usize> {
+        let expr = &self.nest.expr;
+        (0..expr.values.len()).filter(|k| matches!(expr.values[*k].inst, Inst::Reduce(..)) && self.phases[*k] == phase).collect()
+    }
+
+    /// Places of the accumulators in scratch memory: value, first byte after it.
+    fn scratch(&self, parts: usize) -> Vec<(usize, usize)> {
+        let mut end = 0;
+        let mut places = Vec::new();
+        for k in self.reductions(1) {
+            end += (self.nest.accumulator(k) * parts * self.nest.kept_points()).next_multiple_of(256);
+            places.push((k, end));
+        }
+        places
+    }
+
+    fn scratch_start(&self, parts: usize, k: usize) -> usize {
+        let places = self.scratch(parts);
+        let n = places.iter().position(|p| p.0 == k).unwrap_or(0);
+        if n == 0 { 0 } else { places[n - 1].1 }
+    }
+
+    /// Full values that the roots need, reductions excluded.
+    fn needed(&self, roots: impl Iterator<Item = ValueId>) -> Vec<bool> {
+        let expr = &self.nest.expr;
+        let mut needed = vec![false; expr.values.len()];
+        roots.for_each(|r| needed[r.index()] = true);
+        for k in (0..expr.values.len()).rev() {
+            if needed[k] && !matches!(expr.values[k].inst, Inst::Reduce(..)) {
+                expr.values[k].inst.operands(|x| needed[x.index()] = true);
+            }
+        }
+        for (k, v) in expr.values.iter().enumerate() {
+            needed[k] &= v.level == Level::Full && !matches!(v.inst, Inst::Reduce(..));
+        }
+        needed
+    }
+
+    fn body(&self, sig: &mut Signature<'_>) -> String {
+        let nest = self.nest;
+        let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
+        let ty = sig.index_type();
+        let kv = self.kept_vector();
+        let mut s = String::new();
+        match self.mode {
+            Mode::Rows(threads) => {
+                let block = threads.max(BLOCK);
+                let _ = writeln!(s, "const int lane = threadIdx.x % {threads};");
+                let _ = writeln!(s, "const {ty} row = ({ty})blockIdx.x * {} + threadIdx.x / {threads};", block / threads);
+                let _ = writeln!(s, "const bool live = row < {kept}; const {ty} k = live ? row : 0;");
+            }
+            Mode::Columns(wide, _) => {
+                let _ = writeln!(s, "const int lane = threadIdx.x / {wide}; const int side = threadIdx.x % {wide};");
+                let _ = writeln!(s, "const {ty} column = ({ty})blockIdx.x * {wide} + side;");
+                let _ = writeln!(s, "const bool live = column < {}; const {ty} k = live ? column : 0;", kept / kv);
+            }
+        }
+        let mut grouped = nest.dims.to_vec();
+        grouped[self.vector_dim()] /= self.v;
+        let (split, mut coords) = unflatten(sig, "k", &grouped[..nest.kept], "k");
+        s += &split;
+        if self.is_columns() && kv > 1 {
+            coords[nest.kept - 1] = format!("({} * {kv})", coords[nest.kept - 1]);
+        }
+        let last = self.phases.iter().copied().max().unwrap_or(0);
+        for phase in 0..=last {
+            s += &self.kept_values(sig, phase, &coords);
+            if phase == last || (phase == 0 && self.stage != Stage::Whole) {
+                break;
+            }
+            let reds = self.reductions(phase + 1);
+            for k in &reds {
+                let r = self.reducer(*k);
+                let _ = writeln!(s, "{r}::t r{k}[{kv}];\n#pragma unroll\nfor (int v = 0; v < {kv}; v++) r{k}[v] = {r}::init();");
+            }
+            if reduced > 0 {
+                s += &self.pass(sig, &coords, &reds, false);
+            }
+            s += &self.join(&reds);
+        }
+        if let Stage::Part(parts) = self.stage {
+            return s + &self.part(sig, &coords, parts);
+        }
+        if reduced > 0 && nest.expr.stores.iter().any(|st| nest.expr.value(st.value).level == Level::Full) {
+            s += &self.pass(sig, &coords, &[], true);
+        }
+        s + &self.kept_stores(sig, &coords)
+    }
+
+    fn reducer(&self, k: usize) -> String {
+        match self.nest.expr.values[k].inst {
+            Inst::Reduce(op, x) => reducer(op, self.nest.expr.value(x).dtype),
+            _ => unreachable!("only reductions have reducers"),
+        }
+    }
+
+    /// Values of a phase that don't vary over reduced points.
+    fn kept_values(&self, sig: &mut Signature<'_>, phase: u32, coords: &[String]) -> String {
+        let (expr, kv) = (&self.nest.expr, self.kept_vector());
+        let mut s = String::new();
+        for (k, val) in expr.values.iter().enumerate() {
+            if val.level == Level::Full || self.phases[k] != phase {
+                continue;
+            }
+            let ty = register_type(val.dtype);
+            let array = self.is_columns() && val.level == Level::Kept;
+            let mut at = coords.to_vec();
+            if array && kv > 1 {
+                at[self.nest.kept - 1] = format!("({} + v)", coords[self.nest.kept - 1]);
+            }
+            let text = match val.inst {
+                Inst::Reduce(op, _) => {
+                    let v = if array { "v" } else { "0" };
+                    format!("r{k}[{v}]{}", if op.is_arg() { ".i" } else { "" })
+                }
+                _ => value(sig, expr, k, &at, &|x| self.name(x), &mut |sig, n| scalar_load(sig, expr, n, &at), ""),
+            };
+            if array {
+                let _ = writeln!(s, "{ty} v{k}[{kv}];\n#pragma unroll\nfor (int v = 0; v < {kv}; v++) v{k}[v] = {text};");
+            } else {
+                let _ = writeln!(s, "const {ty} v{k} = {text};");
+            }
+        }
+        s
+    }
+
+    /// One loop over the reduced points: into the accumulators of `reds`, or writing what varies over them.
+    fn pass(&self, sig: &mut Signature<'_>, kept_coords: &[String], reds: &[usize], storing: bool) -> String {
+        let (nest, expr) = (self.nest, &self.nest.expr);
+        let full = |st: &&kiln_ir::Store| expr.value(st.value).level == Level::Full;
+        let roots: Vec<ValueId> = if storing {
+            expr.stores.iter().filter(full).map(|s| s.value).collect()
+        } else {
+            reds.iter().filter_map(|k| if let Inst::Reduce(_, x) = expr.values[*k].inst { Some(x) } else { None }).collect()
+        };
+        let needed = self.needed(roots.into_iter());
+        let (ty, v, dim) = (sig.index_type(), self.v, self.vector_dim());
+        let mut grouped = nest.dims.to_vec();
+        grouped[dim] /= v;
+        let total: usize = grouped[nest.kept..].iter().product();
+        let (from, to, stride) = match (self.mode, self.stage) {
+            (Mode::Rows(threads), _) => ("lane".to_string(), format!("{total}"), threads),
+            (Mode::Columns(_, across), Stage::Whole) => ("lane".to_string(), format!("{total}"), across),
+            (Mode::Columns(_, across), Stage::Part(parts)) => {
+                let each = total.div_ceil(parts);
+                (format!("({ty})blockIdx.y * {each} + lane"), format!("min(({ty})(blockIdx.y + 1) * {each}, ({ty}){total})"), across)
+            }
+        };
+        let (split, names) = unflatten(sig, "g", &grouped[nest.kept..], "c");
+        let mut coords = kept_coords.to_vec();
+        coords.extend(names);
+        if !self.is_columns() && v > 1 {
+            coords[dim] = format!("({} * {v})", coords[dim]);
+        }
+        let mut at = coords.clone();
+        if v > 1 {
+            at[dim] = format!("({} + v)", coords[dim]);
+        }
+        let mut s = format!("if (live) {{\nconst {ty} end = {to};\n#pragma unroll 4\nfor ({ty} g = {from}; g < end; g += {stride}) {{\n{split}");
+        let mut vectors = Vec::new();
+        for (k, val) in expr.values.iter().enumerate() {
+            if let Inst::Load(n) = val.inst
+                && needed[k]
+                && v > 1
+                && nest.load_access(n, dim, v) == Access::Vector
+                && !vectors.contains(&n)
+            {
+                vectors.push(n);
+                let l = &expr.loads[n as usize];
+                let (name, place) = (sig.read(l.buf), affine(sig, &l.index, &coords));
+                let ty = memory_type(sig.dtype(l.buf));
+                let _ = writeln!(s, "const vec<{ty}, {v}> l{n} = ldv<{ty}, {v}>({name} + {place});");
+            }
+        }
+        let stores: Vec<(usize, &kiln_ir::Store)> = expr.stores.iter().enumerate().filter(|(_, st)| storing && full(st)).collect();
+        let is_wide = |st: &kiln_ir::Store| v > 1 && nest.access(&st.index, dim, v) == Access::Vector;
+        for (n, st) in stores.iter().filter(|(_, st)| is_wide(st)) {
+            let _ = writeln!(s, "{} o{n}[{v}];", register_type(expr.value(st.value).dtype));
+        }
+        let _ = writeln!(s, "#pragma unroll\nfor (int v = 0; v < {v}; v++) {{");
+        for (k, val) in expr.values.iter().enumerate().filter(|(k, _)| needed[*k]) {
+            let mut load = |sig: &mut Signature<'_>, n: u32| {
+                if vectors.contains(&n) { format!("up(l{n}.at(v))") } else { scalar_load(sig, expr, n, &at) }
+            };
+            let text = value(sig, expr, k, &at, &|x| self.name(x), &mut load, "");
+            let _ = writeln!(s, "const {} v{k} = {text};", register_type(val.dtype));
+        }
+        for k in reds {
+            if let Inst::Reduce(op, x) = expr.values[*k].inst {
+                let (r, slot) = (self.reducer(*k), if self.is_columns() { "v" } else { "0" });
+                let mut operand = self.name(x);
+                if op.is_arg() {
+                    operand = format!("at_index({operand}, (i64){})", affine(sig, &nest.position, &at));
+                }
+                let _ = writeln!(s, "r{k}[{slot}] = {r}::join(r{k}[{slot}], {operand});");
+            }
+        }
+        for (n, st) in &stores {
+            if is_wide(st) {
+                let _ = writeln!(s, "o{n}[v] = {};", self.name(st.value));
+            } else {
+                let (name, place) = (sig.write(st.buf), affine(sig, &st.index, &at));
+                let _ = writeln!(s, "{name}[{place}] = down<{}>({});", memory_type(sig.dtype(st.buf)), self.name(st.value));
+            }
+        }
+        s += "}\n";
+        for (n, st) in stores.iter().filter(|(_, st)| is_wide(st)) {
+            let (name, place) = (sig.write(st.buf), affine(sig, &st.index, &coords));
+            let _ = writeln!(s, "stv<{}, {v}>({name} + {place}, o{n});", memory_type(sig.dtype(st.buf)));
+        }
+        s + "}\n}\n"
+    }
+
+    /// Joins the accumulators of the threads that share kept points; every one of them then has the result.
+    fn join(&self, reds: &[usize]) -> String {
+        let mut s = String::new();
+        let kv = self.kept_vector();
+        match self.mode {
+            Mode::Rows(threads) => {
+                for k in reds {
+                    let _ = writeln!(s, "r{k}[0] = lanes<{}, {}>(r{k}[0]);", self.reducer(*k), threads.min(32));
+                }
+                if threads > 32 {
+                    let (warps, all) = (threads / 32, threads.max(BLOCK) / 32);
+                    for k in reds {
+                        let _ = writeln!(s, "KILN_SHARED {}::t s{k}[{all}];\nif (threadIdx.x % 32 == 0) s{k}[threadIdx.x / 32] = r{k}[0];", self.reducer(*k));
+                    }
+                    s += "__syncthreads();\n";
+                    for k in reds {
+                        let r = self.reducer(*k);
+                        let _ = writeln!(s, "r{k}[0] = s{k}[threadIdx.x / {threads} * {warps}];");
+                        let _ = writeln!(s, "#pragma unroll\nfor (int w = 1; w < {warps}; w++) r{k}[0] = {r}::join(r{k}[0], s{k}[threadIdx.x / {threads} * {warps} + w]);");
+                    }
+                }
+            }
+            Mode::Columns(_, 1) => {}
+            Mode::Columns(wide, across) => {
+                for k in reds {
+                    let r = self.reducer(*k);
+                    let _ = writeln!(s, "KILN_SHARED {r}::t s{k}[{across}][{kv}][{wide}];");
+                    let _ = writeln!(s, "#pragma unroll\nfor (int v = 0; v < {kv}; v++) s{k}[lane][v][side] = r{k}[v];");
+                }
+                s += "__syncthreads();\n";
+                for k in reds {
+                    let r = self.reducer(*k);
+                    let _ = writeln!(s, "#pragma unroll\nfor (int v = 0; v < {kv}; v++) {{ r{k}[v] = s{k}[0][v][side];");
+                    let _ = writeln!(s, "for (int w = 1; w < {across}; w++) r{k}[v] = {r}::join(r{k}[v], s{k}[w][v][side]); }}");
+                }
+            }
+        }
+        s
+    }
+
+    fn kept_stores(&self, sig: &mut Signature<'_>, coords: &[String]) -> String {
+        let (expr, kv) = (&self.nest.expr, self.kept_vector());
+        let mut at = coords.to_vec();
+        // What varies over kept points only does not depend on the reduced coordinates.
+        at.resize(self.nest.dims.len(), "0".into());
+        if kv > 1 {
+            at[self.nest.kept - 1] = format!("({} + v)", coords[self.nest.kept - 1]);
+        }
+        let mut s = format!("if (live && lane == 0) {{\n#pragma unroll\nfor (int v = 0; v < {kv}; v++) {{\n");
+        for st in expr.stores.iter().filter(|st| expr.value(st.value).level != Level::Full) {
+            let (name, place) = (sig.write(st.buf), affine(sig, &st.index, &at));
+            let _ = writeln!(s, "{name}[{place}] = down<{}>({});", memory_type(sig.dtype(st.buf)), self.name(st.value));
+        }
+        s + "}\n}\n"
+    }
+
+    /// Reduces one part of the reduced points and stores the accumulators.
+    fn part(&self, sig: &mut Signature<'_>, coords: &[String], parts: usize) -> String {
+        let kv = self.kept_vector();
+        let reds = self.reductions(1);
+        let mut s = String::new();
+        for k in &reds {
+            let r = self.reducer(*k);
+            let _ = writeln!(s, "{r}::t r{k}[{kv}];\n#pragma unroll\nfor (int v = 0; v < {kv}; v++) r{k}[v] = {r}::init();");
+        }
+        s += &self.pass(sig, coords, &reds, false);
+        s += &self.join(&reds);
+        s += "if (live && lane == 0) {\n";
+        for k in &reds {
+            let scratch = sig.scratch(self.scratch_start(parts, *k));
+            let kept = self.nest.kept_points();
+            let _ = writeln!(
+                s,
+                "#pragma unroll\nfor (int v = 0; v < {kv}; v++) (({}::t*){scratch})[(u64)blockIdx.y * {kept} + (u64)k * {kv} + v] = r{k}[v];",
+                self.reducer(*k)
+            );
+        }
+        s + "}\n"
+    }
+
+    /// Joins the parts of a split reduction and computes what follows.
+    fn finish(&self, sig: &mut Signature<'_>, parts: usize) -> String {
+        let kept = self.nest.kept_points();
+        let whole = Loops { nest: self.nest, mode: Mode::Rows(1), stage: Stage::Whole, v: 1, phases: self.phases.clone() };
+        let ty = sig.index_type();
+        let mut s = format!("const {ty} k = ({ty})blockIdx.x * 128 + threadIdx.x;\nconst bool live = k < {kept}; const int lane = 0;\nif (!live) return;\n");
+        let (split, coords) = unflatten(sig, "k", &self.nest.dims[..self.nest.kept], "k");
+        s += &split;
+        s += &whole.kept_values(sig, 0, &coords);
+        for k in self.reductions(1) {
+            let (r, scratch) = (self.reducer(k), sig.scratch(self.scratch_start(parts, k)));
+            let _ = writeln!(s, "{r}::t r{k}[1]; r{k}[0] = {r}::init();");
+            let _ = writeln!(s, "#pragma unroll 8\nfor (int n = 0; n < {parts}; n++) r{k}[0] = {r}::join(r{k}[0], (({r}::t*){scratch})[(u64)n * {kept} + k]);");
+        }
+        s += &whole.kept_values(sig, 1, &coords);
+        s + &whole.kept_stores(sig, &coords)
+    }
+}

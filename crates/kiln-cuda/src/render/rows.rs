@@ -1,0 +1,318 @@
+//! Row kernels: a row's elements are read once into registers, reduced as often as the expression asks, and written once.
+use std::fmt::Write;
+
+use kiln_ir::expr::Level;
+use kiln_ir::{Inst, Program, ValueId};
+
+use super::fused::step;
+use super::nest::{Access, Nest};
+use super::signature::Signature;
+use super::text::{affine, is_wide, memory_type, reducer, register_type, scalar_load, unflatten, value};
+use crate::steps::Steps;
+
+/// Most registers that hold elements between phases.
+const REGISTERS: usize = 72;
+
+/// How a row lies in registers.
+struct Rows<'a> {
+    nest: &'a Nest,
+    phases: Vec<u32>,
+    /// Threads of a row.
+    threads: usize,
+    /// Elements of a vector.
+    v: usize,
+    /// Vectors of a thread.
+    vectors: usize,
+    /// Full values that live from their phase to a later one.
+    saved: Vec<bool>,
+}
+
+/// The steps of a nest with several phases over rows that fit in registers, or `None` when it is not one.
+pub fn render(nest: &Nest, program: &Program) -> Option<Steps> {
+    let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
+    let phases = nest.expr.phases();
+    let last = phases.iter().copied().max().unwrap_or(0);
+    let stores_full = nest.expr.stores.iter().any(|s| nest.expr.value(s.value).level == Level::Full);
+    if reduced == 0 || (last < 2 && !stores_full) {
+        return None;
+    }
+    let saved = saved(nest, &phases);
+    let alive = saved.iter().filter(|s| **s).count().max(1);
+    let v = nest.vector(program, nest.dims.len() - 1, 8);
+    let groups = reduced.div_ceil(v);
+    let most = (REGISTERS / alive / v).clamp(1, 4.max(16 / v));
+    let mut threads = groups.div_ceil(most).next_power_of_two();
+    if threads > 1024 {
+        return None;
+    }
+    if threads <= 32 && groups > 32 {
+        threads = 32;
+    }
+    if groups <= 32 {
+        threads = groups.next_power_of_two();
+    }
+    let vectors = groups.div_ceil(threads);
+    if vectors * v * alive > REGISTERS.max(v * alive) * 2 {
+        return None;
+    }
+    let rows = Rows { nest, phases, threads, v, vectors, saved };
+    let block = threads.max(if threads <= 32 { 128 } else { 256 });
+    let mut sig = Signature::new(program);
+    sig.wide = is_wide(program, &nest.expr, kept * reduced);
+    let body = rows.body(&mut sig, block);
+    let grid = kept.div_ceil(block / threads) as u32;
+    Some(Steps::one(step(sig.finish("row", block as u32, &body), [grid, 1, 1], block as u32)))
+}
+
+/// Whether an instruction is cheaper to run again than to keep.
+fn is_cheap(inst: &Inst) -> bool {
+    matches!(inst, Inst::Index(_) | Inst::Inside(_) | Inst::Const(_) | Inst::Arg(_))
+}
+
+/// Full values used in a later phase than their own.
+fn saved(nest: &Nest, phases: &[u32]) -> Vec<bool> {
+    let expr = &nest.expr;
+    let mut saved = vec![false; expr.values.len()];
+    for (k, v) in expr.values.iter().enumerate() {
+        // A reduction reads its operand in the phase before its own.
+        let reads_in = phases[k] - matches!(v.inst, Inst::Reduce(..)) as u32;
+        let reads_in = if v.level == Level::Full || matches!(v.inst, Inst::Reduce(..)) { reads_in } else { continue };
+        v.inst.operands(|x| {
+            let operand = expr.value(x);
+            saved[x.index()] |= operand.level == Level::Full && phases[x.index()] < reads_in && !is_cheap(&operand.inst);
+        });
+    }
+    saved
+}
+
+impl Rows<'_> {
+    fn last_dim(&self) -> usize {
+        self.nest.dims.len() - 1
+    }
+
+    fn name(&self, x: ValueId, phase: u32) -> String {
+        let k = x.index();
+        if self.nest.expr.value(x).level == Level::Full && self.saved[k] && self.phases[k] < phase {
+            return format!("a{k}[u * {} + v]", self.v);
+        }
+        format!("v{k}")
+    }
+
+    fn body(&self, sig: &mut Signature<'_>, block: usize) -> String {
+        let (nest, expr, ty) = (self.nest, &self.nest.expr, sig.index_type());
+        let (threads, kept) = (self.threads, nest.kept_points());
+        let mut s = String::new();
+        let _ = writeln!(s, "const int lane = threadIdx.x % {threads};");
+        let _ = writeln!(s, "const {ty} row = ({ty})blockIdx.x * {} + threadIdx.x / {threads};", block / threads);
+        let _ = writeln!(s, "const bool live = row < {kept}; const {ty} k = live ? row : 0;");
+        let (split, coords) = unflatten(sig, "k", &nest.dims[..nest.kept], "k");
+        s += &split;
+        for (k, v) in expr.values.iter().enumerate().filter(|(k, _)| self.saved[*k]) {
+            let _ = writeln!(s, "{} a{k}[{}];", register_type(v.dtype), self.vectors * self.v);
+        }
+        let last = self.phases.iter().copied().max().unwrap_or(0);
+        let vectors = self.vector_loads();
+        s += &self.read(sig, &coords, &vectors);
+        for phase in 0..=last {
+            s += &self.kept_values(sig, phase, &coords);
+            let reds = self.reductions(phase + 1);
+            for k in &reds {
+                let r = self.reducer(*k);
+                let _ = writeln!(s, "{r}::t r{k} = {r}::init();");
+            }
+            s += &self.pass(sig, &coords, phase, &reds, &vectors);
+            s += &self.join(&reds, block);
+        }
+        let mut at = coords;
+        at.resize(nest.dims.len(), "0".into());
+        let kept_stores: Vec<_> = expr.stores.iter().filter(|st| expr.value(st.value).level != Level::Full).collect();
+        if !kept_stores.is_empty() {
+            s += "if (live && lane == 0) {\n";
+            for st in kept_stores {
+                let (name, place) = (sig.write(st.buf), affine(sig, &st.index, &at));
+                let _ = writeln!(s, "{name}[{place}] = down<{}>(v{});", memory_type(sig.dtype(st.buf)), st.value.0);
+            }
+            s += "}\n";
+        }
+        s
+    }
+
+    fn reductions(&self, phase: u32) -> Vec<usize> {
+        let expr = &self.nest.expr;
+        (0..expr.values.len()).filter(|k| matches!(expr.values[*k].inst, Inst::Reduce(..)) && self.phases[*k] == phase).collect()
+    }
+
+    fn reducer(&self, k: usize) -> String {
+        match self.nest.expr.values[k].inst {
+            Inst::Reduce(op, x) => reducer(op, self.nest.expr.value(x).dtype),
+            _ => unreachable!("only reductions have reducers"),
+        }
+    }
+
+    /// Loads that are read as vectors, before anything is computed.
+    fn vector_loads(&self) -> Vec<u32> {
+        let mut found = Vec::new();
+        for v in &self.nest.expr.values {
+            if let Inst::Load(n) = v.inst
+                && v.level == Level::Full
+                && self.nest.load_access(n, self.last_dim(), self.v) == Access::Vector
+                && !found.contains(&n)
+            {
+                found.push(n);
+            }
+        }
+        found
+    }
+
+    /// The loop over a thread's vectors, around statements at its coordinates.
+    fn over_vectors(&self, sig: &mut Signature<'_>, kept: &[String], inner: impl FnOnce(&mut Signature<'_>, &[String]) -> String) -> String {
+        let nest = self.nest;
+        let mut grouped = nest.dims[nest.kept..].to_vec();
+        let last = grouped.len() - 1;
+        grouped[last] /= self.v;
+        let total: usize = grouped.iter().product();
+        let (split, names) = unflatten(sig, "g", &grouped, "c");
+        let mut coords = kept.to_vec();
+        coords.extend(names);
+        if self.v > 1 {
+            coords[self.last_dim()] = format!("({} * {})", coords[self.last_dim()], self.v);
+        }
+        let full = total == self.threads * self.vectors;
+        let guard = if full { "live".to_string() } else { format!("live && g < {total}") };
+        let inner = inner(sig, &coords);
+        format!(
+            "#pragma unroll\nfor (int u = 0; u < {}; u++) {{\nconst int g = u * {} + lane;\nif ({guard}) {{\n{split}{inner}}}\n}}\n",
+            self.vectors, self.threads
+        )
+    }
+
+    fn read(&self, sig: &mut Signature<'_>, kept: &[String], vectors: &[u32]) -> String {
+        if vectors.is_empty() {
+            return String::new();
+        }
+        let mut s = String::new();
+        for n in vectors {
+            let ty = memory_type(sig.dtype(self.nest.expr.loads[*n as usize].buf));
+            let _ = writeln!(s, "vec<{ty}, {}> l{n}[{}];", self.v, self.vectors);
+        }
+        s + &self.over_vectors(sig, kept, |sig, coords| {
+            let mut s = String::new();
+            for n in vectors {
+                let l = &self.nest.expr.loads[*n as usize];
+                let (name, at) = (sig.read(l.buf), affine(sig, &l.index, coords));
+                let _ = writeln!(s, "l{n}[u] = ldv<{}, {}>({name} + {at});", memory_type(sig.dtype(l.buf)), self.v);
+            }
+            s
+        })
+    }
+
+    fn kept_values(&self, sig: &mut Signature<'_>, phase: u32, coords: &[String]) -> String {
+        let expr = &self.nest.expr;
+        let mut s = String::new();
+        for (k, val) in expr.values.iter().enumerate() {
+            if val.level == Level::Full || self.phases[k] != phase {
+                continue;
+            }
+            let text = match val.inst {
+                Inst::Reduce(op, _) => format!("r{k}{}", if op.is_arg() { ".i" } else { "" }),
+                _ => value(sig, expr, k, coords, &|x| format!("v{}", x.0), &mut |sig, n| scalar_load(sig, expr, n, coords), ""),
+            };
+            let _ = writeln!(s, "const {} v{k} = {text};", register_type(val.dtype));
+        }
+        s
+    }
+
+    /// The Full values of one phase: reduced, stored, kept for later.
+    fn pass(&self, sig: &mut Signature<'_>, kept: &[String], phase: u32, reds: &[usize], vectors: &[u32]) -> String {
+        let expr = &self.nest.expr;
+        let stores: Vec<usize> = (0..expr.stores.len())
+            .filter(|n| {
+                let x = expr.stores[*n].value;
+                expr.value(x).level == Level::Full && self.phases[x.index()] == phase
+            })
+            .collect();
+        let mine: Vec<usize> = (0..expr.values.len()).filter(|k| expr.values[*k].level == Level::Full && self.phases[*k] == phase).collect();
+        if mine.is_empty() && reds.is_empty() {
+            return String::new();
+        }
+        // What is cheap is computed again instead of being kept.
+        let mut again = vec![false; expr.values.len()];
+        let used = mine.iter().copied().chain(reds.iter().copied());
+        for k in used {
+            expr.values[k].inst.operands(|x| {
+                let v = expr.value(x);
+                again[x.index()] |= v.level == Level::Full && self.phases[x.index()] < phase && is_cheap(&v.inst);
+            });
+        }
+        self.over_vectors(sig, kept, |sig, coords| {
+            let mut at = coords.to_vec();
+            if self.v > 1 {
+                at[self.last_dim()] = format!("({} + v)", coords[self.last_dim()]);
+            }
+            let is_wide = |n: usize| self.v > 1 && self.nest.access(&expr.stores[n].index, self.last_dim(), self.v) == Access::Vector;
+            let mut s = String::new();
+            for n in stores.iter().filter(|n| is_wide(**n)) {
+                let _ = writeln!(s, "{} o{n}[{}];", register_type(expr.value(expr.stores[*n].value).dtype), self.v);
+            }
+            let _ = writeln!(s, "#pragma unroll\nfor (int v = 0; v < {}; v++) {{", self.v);
+            for k in (0..expr.values.len()).filter(|k| again[*k] || mine.contains(k)) {
+                let mut load = |sig: &mut Signature<'_>, n: u32| {
+                    if vectors.contains(&n) { format!("up(l{n}[u].at(v))") } else { scalar_load(sig, expr, n, &at) }
+                };
+                let text = value(sig, expr, k, &at, &|x| self.name(x, phase), &mut load, "");
+                let _ = writeln!(s, "const {} v{k} = {text};", register_type(expr.values[k].dtype));
+                if self.saved[k] {
+                    let _ = writeln!(s, "a{k}[u * {} + v] = v{k};", self.v);
+                }
+            }
+            for k in reds {
+                if let Inst::Reduce(op, x) = expr.values[*k].inst {
+                    let mut operand = self.name(x, phase);
+                    if op.is_arg() {
+                        operand = format!("at_index({operand}, (i64){})", affine(sig, &self.nest.position, &at));
+                    }
+                    let _ = writeln!(s, "r{k} = {}::join(r{k}, {operand});", self.reducer(*k));
+                }
+            }
+            for n in &stores {
+                let st = &expr.stores[*n];
+                let name = sig.write(st.buf);
+                if is_wide(*n) {
+                    let _ = writeln!(s, "o{n}[v] = v{};", st.value.0);
+                } else {
+                    let place = affine(sig, &st.index, &at);
+                    let _ = writeln!(s, "{name}[{place}] = down<{}>(v{});", memory_type(sig.dtype(st.buf)), st.value.0);
+                }
+            }
+            s += "}\n";
+            for n in stores.iter().filter(|n| is_wide(**n)) {
+                let st = &expr.stores[*n];
+                let (name, place) = (sig.write(st.buf), affine(sig, &st.index, coords));
+                let _ = writeln!(s, "stv<{}, {}>({name} + {place}, o{n});", memory_type(sig.dtype(st.buf)), self.v);
+            }
+            s
+        })
+    }
+
+    /// Joins the accumulators of a row's threads.
+    fn join(&self, reds: &[usize], block: usize) -> String {
+        let (threads, mut s) = (self.threads, String::new());
+        for k in reds {
+            let _ = writeln!(s, "r{k} = lanes<{}, {}>(r{k});", self.reducer(*k), threads.min(32));
+        }
+        if threads > 32 && !reds.is_empty() {
+            let warps = threads / 32;
+            for k in reds {
+                let r = self.reducer(*k);
+                let _ = writeln!(s, "KILN_SHARED {r}::t s{k}[{}];\nif (threadIdx.x % 32 == 0) s{k}[threadIdx.x / 32] = r{k};", block / 32);
+            }
+            s += "__syncthreads();\n";
+            for k in reds {
+                let r = self.reducer(*k);
+                let first = format!("threadIdx.x / {threads} * {warps}");
+                let _ = writeln!(s, "r{k} = s{k}[{first}];\n#pragma unroll\nfor (int w = 1; w < {warps}; w++) r{k} = {r}::join(r{k}, s{k}[{first} + w]);");
+            }
+        }
+        s
+    }
+}

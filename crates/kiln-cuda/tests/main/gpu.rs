@@ -1,0 +1,1 @@
+//! On a machine with a GPU.
