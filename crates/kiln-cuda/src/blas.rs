@@ -32,7 +32,7 @@ functions! {
 /// `cublasLtMatmulHeuristicResult_t`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Choice {
+pub struct Choice {
     algorithm: [u64; 8],
     workspace: usize,
     state: i32,

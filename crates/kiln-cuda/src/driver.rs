@@ -14,7 +14,6 @@ functions! {
     /// The functions of the driver that are used.
     Driver, "the NVIDIA driver", ["libcuda.so.1", "libcuda.so"] {
         fn cuInit(u32);
-        fn cuDriverGetVersion(*mut i32);
         fn cuGetErrorName(i32, *mut *const c_char);
         fn cuDeviceGetCount(*mut i32);
         fn cuDeviceGet(*mut i32, i32);

@@ -12,21 +12,24 @@ use crate::kernels::Function;
 use crate::lowered::{Word, Work};
 use crate::memory::Block;
 
+/// A launch of a loaded function.
+pub struct Call {
+    /// The function.
+    pub function: Function,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// Parameters.
+    pub params: Vec<Word>,
+}
+
 /// A work with its function.
 pub enum Ready {
     /// Launch.
-    Launch {
-        /// The function.
-        function: Function,
-        /// Blocks.
-        grid: [u32; 3],
-        /// Threads of a block.
-        block: [u32; 3],
-        /// Bytes of dynamic shared memory.
-        shared: u32,
-        /// Parameters.
-        params: Vec<Word>,
-    },
+    Launch(Call),
     /// Anything else.
     Other(Work),
 }
@@ -124,16 +127,8 @@ impl Places<'_> {
 }
 
 /// Launches a function.
-pub fn launch(
-    context: &Context,
-    stream: Handle,
-    function: Function,
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared: u32,
-    params: &[Word],
-    places: &Places<'_>,
-) -> Result<(), RuntimeError> {
+pub fn launch(context: &Context, stream: Handle, call: &Call, places: &Places<'_>) -> Result<(), RuntimeError> {
+    let Call { function, grid, block, shared, params } = call;
     let mut words: [u64; 32] = [0; 32];
     let mut long: Vec<u64>;
     let words: &mut [u64] = if params.len() <= 32 {
@@ -155,7 +150,7 @@ pub fn launch(
             block[0],
             block[1],
             block[2],
-            shared,
+            *shared,
             stream,
             pointers.as_mut_ptr(),
             null_mut(),

@@ -51,10 +51,10 @@ pub fn run(
     all.extend(&written);
     let mut copies = Copies { program, bytes: BTreeMap::new() };
     for b in all {
-        if !copies.bytes.contains_key(&b) {
+        if let std::collections::btree_map::Entry::Vacant(place) = copies.bytes.entry(b) {
             let mut bytes = vec![0; program.buf(b).bytes()];
             download(b, &mut bytes)?;
-            copies.bytes.insert(b, bytes);
+            place.insert(bytes);
         }
     }
     run_kernel(kernel, &mut copies, args).map_err(RuntimeError::Kernel)?;

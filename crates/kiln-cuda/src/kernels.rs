@@ -21,6 +21,9 @@ unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
+/// Machine code, or why there is none.
+type Code = Result<Vec<u8>, RuntimeError>;
+
 /// The functions loaded so far.
 pub struct Kernels {
     context: Arc<Context>,
@@ -61,7 +64,7 @@ impl Kernels {
         let version = nvrtc::version().map_err(|e| RuntimeError::Unsupported(e.to_string()))?;
         let options = nvrtc::options(self.sm);
         let next = std::sync::atomic::AtomicUsize::new(0);
-        let found: Vec<Mutex<Option<Result<Vec<u8>, RuntimeError>>>> = sources.iter().map(|_| Mutex::new(None)).collect();
+        let found: Vec<Mutex<Option<Code>>> = sources.iter().map(|_| Mutex::new(None)).collect();
         let compiled = std::sync::atomic::AtomicUsize::new(0);
         let work = || {
             loop {

@@ -52,8 +52,8 @@ pub fn open(purpose: &str, names: &[&str]) -> Result<Library, MissingLibrary> {
 macro_rules! functions {
     ($(#[$doc:meta])* $table:ident, $purpose:literal, [$($file:literal),*] { $(fn $name:ident($($arg:ty),*);)* }) => {
         $(#[$doc])*
-        #[allow(non_snake_case)]
-        pub(crate) struct $table {
+        #[allow(non_snake_case, missing_docs)]
+        pub struct $table {
             $(pub $name: unsafe extern "C" fn($($arg),*) -> i32,)*
         }
 

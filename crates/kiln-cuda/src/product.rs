@@ -1,6 +1,6 @@
 //! Dots as matrix products of cuBLASLt: which operands it can read as they lie, what it can store itself, and what runs around it.
-use kiln_ir::kernel::{DotKernel, DotOperand, Fused};
 use kiln_ir::expr::Level;
+use kiln_ir::kernel::{DotKernel, DotOperand, Fused};
 use kiln_ir::{Affine, BufId, DType, Dims, Elementwise, Expr, Inst, Load, Store, Value, ValueId};
 
 use crate::lowered::{Scratch, Work};
@@ -260,7 +260,10 @@ fn copy(
 ) -> Result<(BufId, Affine), RuntimeError> {
     let varies = |d: usize| match &o.prologue {
         None => o.index.coeffs[d] != 0,
-        Some(e) => e.loads.iter().any(|l| l.index.coeffs[d] != 0 || l.bounds.iter().any(|b| b.index.coeffs[d] != 0)) || e.values.iter().any(|v| matches!(v.inst, Inst::Index(_) | Inst::Random(..) | Inst::Inside(_))),
+        Some(e) => {
+            e.loads.iter().any(|l| l.index.coeffs[d] != 0 || l.bounds.iter().any(|b| b.index.coeffs[d] != 0))
+                || e.values.iter().any(|v| matches!(v.inst, Inst::Index(_) | Inst::Random(..) | Inst::Inside(_)))
+        }
     };
     let small: Dims = dims.iter().enumerate().map(|(d, n)| if d < k.batch.len() && !varies(d) { 1 } else { *n }).collect();
     let mut index = dense(&small);

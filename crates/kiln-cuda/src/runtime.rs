@@ -9,7 +9,7 @@ use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, 
 use crate::blas::{Blas, WORKSPACE};
 use crate::device::{Context, Gpu, OpenError, gpu};
 use crate::driver::{Address, Handle};
-use crate::executable::{Places, Prepared, Ready, launch};
+use crate::executable::{Call, Places, Prepared, Ready, launch};
 use crate::host;
 use crate::kernels::Kernels;
 use crate::lowered::{Lowered, Work};
@@ -200,7 +200,7 @@ impl CudaRuntime {
     fn works(&self, prepared: &Prepared, places: &Places<'_>, queue: &mut Queue, args: &[u64], captured: bool) -> Result<(), RuntimeError> {
         let context = &*self.context;
         for kernels in &prepared.launches {
-            let light = |k: &[Ready]| k.iter().all(|w| matches!(w, Ready::Launch { .. }));
+            let light = |k: &[Ready]| k.iter().all(|w| matches!(w, Ready::Launch(_)));
             let sides = if captured { kernels.iter().filter(|k| light(k)).count().saturating_sub(1).min(context.sides.len()) } else { 0 };
             if sides > 0 {
                 self.fork(sides)?;
@@ -261,7 +261,7 @@ impl CudaRuntime {
     ) -> Result<(), RuntimeError> {
         let (context, program) = (&*self.context, &prepared.program);
         match work {
-            Ready::Launch { function, grid, block, shared, params } => launch(context, stream, *function, *grid, *block, *shared, params, places),
+            Ready::Launch(call) => launch(context, stream, call, places),
             Ready::Other(Work::Product(p)) => {
                 let workspace = queue.workspace.as_ref().map_or(0, Block::address);
                 let Some(blas) = &mut queue.blas else { return Err(RuntimeError::Unsupported("cuBLASLt is missing".into())) };
@@ -277,9 +277,15 @@ impl CudaRuntime {
             }
             Ready::Other(Work::Host(kernel)) => {
                 let download = |b, out: &mut [u8]| if out.is_empty() { Ok(()) } else { self.copy_out(places.buf(b), out) };
-                host::run(kernel, program, args, download, |b, bytes: &[u8]| {
-                    if bytes.is_empty() { Ok(()) } else { self.copy_in(queue, places.buf(b), bytes) }
-                })
+                host::run(
+                    kernel,
+                    program,
+                    args,
+                    download,
+                    |b, bytes: &[u8]| {
+                        if bytes.is_empty() { Ok(()) } else { self.copy_in(queue, places.buf(b), bytes) }
+                    },
+                )
             }
             Ready::Other(Work::Launch { .. }) => Err(RuntimeError::Unsupported("a launch without a function".into())),
         }
@@ -408,7 +414,7 @@ impl Runtime for CudaRuntime {
             count += 1;
             match work {
                 Work::Launch { grid, block, shared, params, .. } => match functions.next() {
-                    Some(function) => Ready::Launch { function, grid, block, shared, params },
+                    Some(function) => Ready::Launch(Call { function, grid, block, shared, params }),
                     None => unreachable!("every launch has a source"),
                 },
                 other => Ready::Other(other),

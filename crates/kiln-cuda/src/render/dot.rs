@@ -71,11 +71,18 @@ fn body(sig: &mut Signature<'_>, k: &DotKernel, rm: usize, rn: usize) -> String 
     let reg = if k.dtype == DType::Bool { "u8" } else { reg };
     let mut s = format!("KILN_SHARED {reg} a[{DEPTH}][{}], b[{DEPTH}][{}];\n", tm + 1, tn + 1);
     s += "const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;\n";
-    let _ = writeln!(s, "for ({ty} z = blockIdx.z; z < {batches}; z += gridDim.z) for ({ty} y = blockIdx.y; y < {}; y += gridDim.y) {{", k.m.div_ceil(tm));
+    let _ = writeln!(
+        s,
+        "for ({ty} z = blockIdx.z; z < {batches}; z += gridDim.z) for ({ty} y = blockIdx.y; y < {}; y += gridDim.y) {{",
+        k.m.div_ceil(tm)
+    );
     let _ = writeln!(s, "const {ty} m0 = y * {tm}, n0 = ({ty})blockIdx.x * {tn};");
     let (split, batch) = unflatten(sig, "z", &k.batch, "z");
     s += &split;
-    let _ = writeln!(s, "{reg} acc[{rm}][{rn}];\n#pragma unroll\nfor (int i = 0; i < {rm}; i++)\n#pragma unroll\nfor (int j = 0; j < {rn}; j++) acc[i][j] = ({reg})0;");
+    let _ = writeln!(
+        s,
+        "{reg} acc[{rm}][{rn}];\n#pragma unroll\nfor (int i = 0; i < {rm}; i++)\n#pragma unroll\nfor (int j = 0; j < {rn}; j++) acc[i][j] = ({reg})0;"
+    );
     let _ = writeln!(s, "for ({ty} k0 = 0; k0 < {}; k0 += {DEPTH}) {{", k.k);
     for (name, o, side, size, limit, left) in [("a", &k.lhs, tm, "m0", k.m, true), ("b", &k.rhs, tn, "n0", k.n, false)] {
         let _ = writeln!(s, "#pragma unroll\nfor (int q = threadIdx.x; q < {}; q += {BLOCK}) {{", DEPTH * side);
@@ -91,7 +98,10 @@ fn body(sig: &mut Signature<'_>, k: &DotKernel, rm: usize, rn: usize) -> String 
         let _ = writeln!(s, "}}\n{name}[d][w] = x;\n}}");
     }
     s += "__syncthreads();\n#pragma unroll\n";
-    let _ = writeln!(s, "for (int d = 0; d < {DEPTH}; d++)\n#pragma unroll\nfor (int i = 0; i < {rm}; i++)\n#pragma unroll\nfor (int j = 0; j < {rn}; j++)");
+    let _ = writeln!(
+        s,
+        "for (int d = 0; d < {DEPTH}; d++)\n#pragma unroll\nfor (int i = 0; i < {rm}; i++)\n#pragma unroll\nfor (int j = 0; j < {rn}; j++)"
+    );
     let _ = if float {
         writeln!(s, "acc[i][j] += a[d][ty + i * 16] * b[d][tx + j * 16];")
     } else {

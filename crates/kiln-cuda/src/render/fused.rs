@@ -1,8 +1,8 @@
 //! Fused kernels: which rendering a loop nest gets.
 use std::sync::Arc;
 
-use kiln_ir::kernel::Fused;
 use kiln_ir::expr::Level;
+use kiln_ir::kernel::Fused;
 use kiln_ir::{Program, RuntimeError};
 
 use super::nest::Nest;

@@ -1,6 +1,6 @@
 //! The loop nest of a fused kernel as its renderings see it: dimensions put in a useful order, and how each access walks the vector dimension.
-use kiln_ir::kernel::Fused;
 use kiln_ir::expr::Level;
+use kiln_ir::kernel::Fused;
 use kiln_ir::{Affine, DType, Dims, Expr, IDims, Inst, Program};
 
 /// A fused kernel whose dimensions may have been put in another order.

@@ -55,7 +55,7 @@ pub fn rows(nest: Nest, program: &Program, chip: &Chip) -> Steps {
         513..=4096 => 256,
         _ => 1024,
     };
-    if threads < 256 && threads >= 32 && kept * threads < chip.multiprocessors as usize * 512 {
+    if (32..256).contains(&threads) && kept * threads < chip.multiprocessors as usize * 512 {
         threads = (groups.next_power_of_two() / 2).clamp(32, 256);
     }
     let mode = Mode::Rows(threads);
@@ -349,18 +349,25 @@ impl Loops<'_> {
         match self.mode {
             Mode::Rows(threads) => {
                 for k in reds {
-                    let _ = writeln!(s, "r{k}[0] = lanes<{}, {}>(r{k}[0]);", self.reducer(*k), threads.min(32));
+                    let _ = writeln!(s, "r{k}[0] = join_lanes<{}, {}>(r{k}[0]);", self.reducer(*k), threads.min(32));
                 }
                 if threads > 32 {
                     let (warps, all) = (threads / 32, threads.max(BLOCK) / 32);
                     for k in reds {
-                        let _ = writeln!(s, "KILN_SHARED {}::t s{k}[{all}];\nif (threadIdx.x % 32 == 0) s{k}[threadIdx.x / 32] = r{k}[0];", self.reducer(*k));
+                        let _ = writeln!(
+                            s,
+                            "KILN_SHARED {}::t s{k}[{all}];\nif (threadIdx.x % 32 == 0) s{k}[threadIdx.x / 32] = r{k}[0];",
+                            self.reducer(*k)
+                        );
                     }
                     s += "__syncthreads();\n";
                     for k in reds {
                         let r = self.reducer(*k);
                         let _ = writeln!(s, "r{k}[0] = s{k}[threadIdx.x / {threads} * {warps}];");
-                        let _ = writeln!(s, "#pragma unroll\nfor (int w = 1; w < {warps}; w++) r{k}[0] = {r}::join(r{k}[0], s{k}[threadIdx.x / {threads} * {warps} + w]);");
+                        let _ = writeln!(
+                            s,
+                            "#pragma unroll\nfor (int w = 1; w < {warps}; w++) r{k}[0] = {r}::join(r{k}[0], s{k}[threadIdx.x / {threads} * {warps} + w]);"
+                        );
                     }
                 }
             }
@@ -427,14 +434,18 @@ impl Loops<'_> {
         let kept = self.nest.kept_points();
         let whole = Loops { nest: self.nest, mode: Mode::Rows(1), stage: Stage::Whole, v: 1, phases: self.phases.clone() };
         let ty = sig.index_type();
-        let mut s = format!("const {ty} k = ({ty})blockIdx.x * 128 + threadIdx.x;\nconst bool live = k < {kept}; const int lane = 0;\nif (!live) return;\n");
+        let mut s =
+            format!("const {ty} k = ({ty})blockIdx.x * 128 + threadIdx.x;\nconst bool live = k < {kept}; const int lane = 0;\nif (!live) return;\n");
         let (split, coords) = unflatten(sig, "k", &self.nest.dims[..self.nest.kept], "k");
         s += &split;
         s += &whole.kept_values(sig, 0, &coords);
         for k in self.reductions(1) {
             let (r, scratch) = (self.reducer(k), sig.scratch(self.scratch_start(parts, k)));
             let _ = writeln!(s, "{r}::t r{k}[1]; r{k}[0] = {r}::init();");
-            let _ = writeln!(s, "#pragma unroll 8\nfor (int n = 0; n < {parts}; n++) r{k}[0] = {r}::join(r{k}[0], (({r}::t*){scratch})[(u64)n * {kept} + k]);");
+            let _ = writeln!(
+                s,
+                "#pragma unroll 8\nfor (int n = 0; n < {parts}; n++) r{k}[0] = {r}::join(r{k}[0], (({r}::t*){scratch})[(u64)n * {kept} + k]);"
+            );
         }
         s += &whole.kept_values(sig, 1, &coords);
         s + &whole.kept_stores(sig, &coords)

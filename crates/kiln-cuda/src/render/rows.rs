@@ -298,7 +298,7 @@ impl Rows<'_> {
     fn join(&self, reds: &[usize], block: usize) -> String {
         let (threads, mut s) = (self.threads, String::new());
         for k in reds {
-            let _ = writeln!(s, "r{k} = lanes<{}, {}>(r{k});", self.reducer(*k), threads.min(32));
+            let _ = writeln!(s, "r{k} = join_lanes<{}, {}>(r{k});", self.reducer(*k), threads.min(32));
         }
         if threads > 32 && !reds.is_empty() {
             let warps = threads / 32;
@@ -310,7 +310,10 @@ impl Rows<'_> {
             for k in reds {
                 let r = self.reducer(*k);
                 let first = format!("threadIdx.x / {threads} * {warps}");
-                let _ = writeln!(s, "r{k} = s{k}[{first}];\n#pragma unroll\nfor (int w = 1; w < {warps}; w++) r{k} = {r}::join(r{k}, s{k}[{first} + w]);");
+                let _ = writeln!(
+                    s,
+                    "r{k} = s{k}[{first}];\n#pragma unroll\nfor (int w = 1; w < {warps}; w++) r{k} = {r}::join(r{k}, s{k}[{first} + w]);"
+                );
             }
         }
         s

@@ -75,7 +75,10 @@ fn body(sig: &mut Signature<'_>, nest: &Nest, a: usize, b: usize, loads: &[usize
         let _ = writeln!(s, "if (ta + ia < {} && tb + ib < {}) {{", nest.dims[a], nest.dims[b]);
         let (name, at) = (sig.read(l.buf), affine(sig, &l.index, &coords));
         if v > 1 {
-            let _ = writeln!(s, "const vec<{mem}, {v}> x = ldv<{mem}, {v}>({name} + {at});\n#pragma unroll\nfor (int v = 0; v < {v}; v++) t{n}[ia][ib + v] = x.at(v);");
+            let _ = writeln!(
+                s,
+                "const vec<{mem}, {v}> x = ldv<{mem}, {v}>({name} + {at});\n#pragma unroll\nfor (int v = 0; v < {v}; v++) t{n}[ia][ib + v] = x.at(v);"
+            );
         } else {
             let guard = inside(sig, &l.bounds, &coords);
             let _ = writeln!(s, "if ({guard}) t{n}[ia][ib] = {name}[{at}];");

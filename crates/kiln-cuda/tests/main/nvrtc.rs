@@ -1,6 +1,6 @@
 //! The compiler that tests use, where there is one.
-use kiln_cuda::steps::{Source, Steps};
 use kiln_cuda::nvrtc::{compile, version};
+use kiln_cuda::steps::{Source, Steps};
 
 /// Whether kernels can be compiled here; says so once when they can't.
 pub fn is_here() -> bool {

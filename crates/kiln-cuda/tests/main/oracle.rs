@@ -19,7 +19,7 @@ impl Draw {
     /// Whether this row of a large table is left out. Without a GPU a kernel costs a run of the C++ compiler, so that a sixth of the rows must do;
     /// `KILN_EMULATE=all` takes them all.
     pub fn leaves_out(&mut self) -> bool {
-        self.below(6) != 0 && std::env::var("KILN_EMULATE").as_deref() != Ok("all")
+        self.below(6) != 0 && crate::gpu::device().is_none() && std::env::var("KILN_EMULATE").as_deref() != Ok("all")
     }
 
     /// Uniform between `lo` and `hi`.
@@ -102,7 +102,10 @@ pub fn check_within(graph: &Graph, inputs: &[Tensor], args: &[u64], slack: f64) 
 pub fn check_on(chip: &Chip, graph: &Graph, inputs: &[Tensor], args: &[u64], slack: f64) {
     let expected = interp::run_with(graph, inputs, args, interp::Options { round_every_op: false }).unwrap();
     let program = program(graph, true);
-    if emulator::available() {
+    if let Some(gpu) = crate::gpu::device() {
+        let got = crate::gpu::run(gpu, &program, inputs, args, 1).unwrap_or_else(|e| panic!("{e}\n{}", kiln_compiler::print::print(&program)));
+        compare("on the GPU", &program, &got, &expected, slack);
+    } else if emulator::available() {
         let got = emulator::run(&program, inputs, args, chip).unwrap_or_else(|e| panic!("{e}\n{}", kiln_compiler::print::print(&program)));
         compare("on the emulated GPU", &program, &got, &expected, slack);
     }
@@ -112,7 +115,10 @@ pub fn check_on(chip: &Chip, graph: &Graph, inputs: &[Tensor], args: &[u64], sla
 #[track_caller]
 pub fn check_fails(graph: &Graph, inputs: &[Tensor], args: &[u64], message: &str) {
     let program = program(graph, true);
-    if emulator::available() {
+    if let Some(gpu) = crate::gpu::device() {
+        let e = crate::gpu::run(gpu, &program, inputs, args, 1).expect_err("the run must fail");
+        assert_eq!(e.to_string(), message);
+    } else if emulator::available() {
         let e = emulator::run(&program, inputs, args, &Chip::of(80)).expect_err("the run must fail");
         assert_eq!(e, message);
     }

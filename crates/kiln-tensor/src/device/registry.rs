@@ -8,10 +8,14 @@ use kiln_ir::Runtime;
 
 use super::{Context, Device, DeviceConfig, DeviceError, DeviceState};
 use crate::host::HostRuntime;
+use crate::lock::Mutex;
 
 /// A kind of built-in device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeviceType {
+    /// NVIDIA GPUs.
+    #[cfg(feature = "cuda")]
+    Cuda,
     /// The CPU.
     Flex,
     /// The scalar interpreter.
@@ -26,32 +30,52 @@ struct Row {
     interpret: bool,
     /// The runtime of device `index`, or `None` if the machine has no such device.
     open: fn(index: usize) -> Option<Arc<dyn Runtime>>,
-    opened: spin::Once<Option<&'static DeviceState>>,
+    /// Devices by number, as far as they have been asked for.
+    opened: Mutex<Vec<Option<&'static DeviceState>>>,
 }
 
 /// The kinds in order of preference: the first that the machine has is the default.
-static ROWS: [Row; 1 + cfg!(feature = "cpu") as usize] = [
+static ROWS: [Row; 1 + cfg!(feature = "cpu") as usize + cfg!(feature = "cuda") as usize] = [
+    #[cfg(feature = "cuda")]
+    Row {
+        device_type: DeviceType::Cuda,
+        kind: "cuda",
+        interpret: false,
+        open: |index| kiln_cuda::CudaRuntime::open(index).ok().map(|runtime| runtime as Arc<dyn Runtime>),
+        opened: Mutex::new(Vec::new()),
+    },
     #[cfg(feature = "cpu")]
     Row {
         device_type: DeviceType::Flex,
         kind: "cpu",
         interpret: false,
         open: |index| (index == 0).then(|| kiln_cpu::CpuRuntime::global() as Arc<dyn Runtime>),
-        opened: spin::Once::new(),
+        opened: Mutex::new(Vec::new()),
     },
     Row {
         device_type: DeviceType::Reference,
         kind: "reference",
         interpret: true,
         open: |index| (index == 0).then(|| Arc::new(HostRuntime::new()) as Arc<dyn Runtime>),
-        opened: spin::Once::new(),
+        opened: Mutex::new(Vec::new()),
     },
 ];
 
 impl Row {
-    fn device(&self) -> Option<Device> {
-        let open = || (self.open)(0).map(|runtime| DeviceState::leak(self.kind, 0, runtime, self.interpret || interpret_everything()));
-        let state = (*self.opened.call_once(open))?;
+    /// Device number `index`. One that is not there is looked for again at the next call.
+    fn device(&self, index: usize) -> Option<Device> {
+        let mut opened = self.opened.lock();
+        let state = match opened.get(index).copied().flatten() {
+            Some(state) => state,
+            None => {
+                let state = DeviceState::leak(self.kind, index, (self.open)(index)?, self.interpret || interpret_everything());
+                if opened.len() <= index {
+                    opened.resize(index + 1, None);
+                }
+                opened[index] = Some(state);
+                state
+            }
+        };
         Some(Device { state, context: Context::default() })
     }
 }
@@ -65,7 +89,7 @@ fn interpret_everything() -> bool {
 }
 
 fn of_type(device_type: DeviceType) -> Option<Device> {
-    ROWS.iter().find(|r| r.device_type == device_type).and_then(Row::device)
+    ROWS.iter().find(|r| r.device_type == device_type).and_then(|r| r.device(0))
 }
 
 /// The place of a kind among those built in; behind them for another runtime's.
@@ -75,7 +99,7 @@ pub(super) fn kind_number(kind: &str) -> u16 {
 
 pub(super) fn enumerate(filter: DeviceFilter) -> Devices {
     let wanted = |r: &&Row| filter.0.is_empty() || filter.0.contains(&r.device_type);
-    Devices(ROWS.iter().filter(wanted).filter_map(Row::device).collect())
+    Devices(ROWS.iter().filter(wanted).flat_map(|r| (0..).map_while(|index| r.device(index))).collect())
 }
 
 impl Device {
@@ -100,6 +124,30 @@ impl Device {
         Self::flex()
     }
 
+    /// NVIDIA GPU number `index`, in the driver's order. Its libraries (driver, NVRTC, cuBLASLt) are loaded now.
+    ///
+    /// # Panics
+    /// If the machine has no such GPU; the message names the library, driver or device that is missing.
+    #[cfg(feature = "cuda")]
+    #[track_caller]
+    pub fn cuda(index: impl Into<DeviceIndex>) -> Self {
+        Self::cuda_number(index.into())
+    }
+
+    #[cfg(feature = "cuda")]
+    #[track_caller]
+    fn cuda_number(index: DeviceIndex) -> Self {
+        let number = match index {
+            DeviceIndex::Specified(number) => number,
+            DeviceIndex::Default => 0,
+        };
+        let row = ROWS.iter().find(|r| r.device_type == DeviceType::Cuda).and_then(|r| r.device(number));
+        row.unwrap_or_else(|| match kiln_cuda::CudaRuntime::open(number) {
+            Err(e) => panic!("device: cuda {number}: {e}"),
+            Ok(_) => panic!("device: cuda {number}: not available a moment ago"),
+        })
+    }
+
     /// A device that executes every trace node by node in plain scalar code: slow, and the oracle that other devices are compared with.
     pub fn reference() -> Self {
         of_type(DeviceType::Reference).expect("the reference device needs nothing")
@@ -109,7 +157,7 @@ impl Device {
 impl Default for Device {
     /// The preferred device of those that were built in and that the machine has.
     fn default() -> Self {
-        ROWS.iter().find_map(Row::device).expect("the reference device needs nothing")
+        ROWS.iter().find_map(|r| r.device(0)).expect("the reference device needs nothing")
     }
 }
 

@@ -189,7 +189,7 @@ __device__ __forceinline__ i8 xor_lane(i8 x, int m) { return (i8)__shfl_xor_sync
 __device__ __forceinline__ u16 xor_lane(u16 x, int m) { return (u16)__shfl_xor_sync(0xffffffffu, (int)x, m); }
 __device__ __forceinline__ i16 xor_lane(i16 x, int m) { return (i16)__shfl_xor_sync(0xffffffffu, (int)x, m); }
 template <class T> __device__ __forceinline__ arg<T> xor_lane(arg<T> x, int m) { arg<T> y; y.v = xor_lane(x.v, m); y.i = xor_lane(x.i, m); return y; }
-template <class R, int LANES> __device__ __forceinline__ typename R::t lanes(typename R::t x) {
+template <class R, int LANES> __device__ __forceinline__ typename R::t join_lanes(typename R::t x) {
 #pragma unroll
     for (int m = LANES / 2; m > 0; m /= 2) x = R::join(x, xor_lane(x, m));
     return x;
