@@ -1,4 +1,5 @@
 //! Tests of the CUDA runtime: rendered kernels on an emulated GPU everywhere, compiled by NVRTC where it is, on a real GPU where there is one.
+mod attention;
 mod compiles;
 mod emulator;
 mod fused;
