@@ -58,5 +58,94 @@ def optimizers():
     g.save()
 
 
+def rates(g, name, scheduler, steps, lr=0.5, **attrs):
+    """The learning rate of each step."""
+    optim = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr)
+    schedule = scheduler(optim)
+    found = []
+    for _ in range(steps):
+        found.append(optim.param_groups[0]["lr"])
+        optim.step()
+        schedule.step()
+    g.case(name, **attrs)
+    g.put(rates=torch.tensor(found))
+
+
+def schedules():
+    g = Golden("kiln-optim", "schedule", 22)
+    lr = torch.optim.lr_scheduler
+    for attrs, options in [
+        ({}, {}),
+        (dict(warmup=0.5, div_factor=10.0, final_div_factor=100.0, linear=1), dict(pct_start=0.5, div_factor=10, final_div_factor=100, anneal_strategy="linear")),
+        (dict(three_phase=1, warmup=0.4), dict(three_phase=True, pct_start=0.4)),
+        (dict(warmup=0.25, three_phase=1, linear=1), dict(three_phase=True, pct_start=0.25, anneal_strategy="linear")),
+    ]:
+        steps = 25
+        rates(g, "one_cycle", lambda o: lr.OneCycleLR(o, 0.5, total_steps=steps + 1, **options), steps, max_lr=0.5, num_iters=steps + 1, **attrs)
+    for factor, least in [(1, 0.0), (2, 0.01), (3, 0.1)]:
+        rates(g, "warm_restarts", lambda o: lr.CosineAnnealingWarmRestarts(o, 4, factor, least), 30, num_iters=4, factor=factor, min_lr=least)
+    for power in (1.0, 2.0, 0.5):
+        rates(g, "polynomial", lambda o: lr.PolynomialLR(o, 7, power), 10, num_iters=7, power=power)
+
+    measures = g.floats(40, positive=True, grad=False)
+    measures = torch.cat([measures[:20].sort(descending=True).values, measures[20:]])
+    for attrs, options in [
+        (dict(patience=2, factor=0.5), {}),
+        (dict(patience=0, factor=0.1, cooldown=2, min_lr=0.01), {}),
+        (dict(patience=1, factor=0.7, higher=1, relative=0.05), dict(mode="max", threshold=0.05)),
+        (dict(patience=1, factor=0.7, absolute=0.2), dict(threshold=0.2, threshold_mode="abs")),
+        (dict(patience=1, factor=0.7, higher=1, absolute=0.2), dict(mode="max", threshold=0.2, threshold_mode="abs")),
+    ]:
+        optim = torch.optim.SGD([torch.zeros(1, requires_grad=True)], 0.5)
+        plain = {k: v for k, v in attrs.items() if k in ("patience", "factor", "cooldown", "min_lr")}
+        schedule = lr.ReduceLROnPlateau(optim, **plain, **options)
+        found = []
+        for measure in measures.tolist():
+            schedule.step(measure)
+            found.append(optim.param_groups[0]["lr"])
+        g.case("plateau", **attrs)
+        g.put(measures=measures, rates=torch.tensor(found))
+    g.save()
+
+
+def averages():
+    """Moving averages of weights, and the scale of the loss."""
+    g = Golden("kiln-optim", "average", 23)
+    for decay in (0.9, 0.999):
+        param, grads = g.floats(2, 3), g.floats(STEPS, 2, 3, grad=False)
+        module = torch.nn.ParameterList([torch.nn.Parameter(param.detach().clone())])
+        average = torch.optim.swa_utils.AveragedModel(module, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(decay))
+        # The first update copies.
+        average.update_parameters(module)
+        optim = torch.optim.SGD(module.parameters(), 0.1)
+        after = []
+        for step in range(STEPS):
+            module[0].grad = grads[step].clone()
+            optim.step()
+            average.update_parameters(module)
+            after.append(average.module[0].detach().clone())
+        g.case("ema", decay=decay)
+        g.put(param=param, grads=grads, after=torch.stack(after))
+
+    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, growth_factor=4.0, backoff_factor=0.25, growth_interval=3)
+    weight = torch.zeros(2, requires_grad=True, dtype=torch.float32)
+    optim = torch.optim.SGD([weight], 0.5)
+    finite = [1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1]
+    scales, weights = [], []
+    for ok in finite:
+        weight.grad = None
+        value = torch.tensor([1.0, 2.0 if ok else torch.inf], dtype=torch.float32)
+        scaler.scale((weight * value).sum()).backward()
+        scaler.step(optim)
+        scaler.update()
+        scales.append(scaler.get_scale())
+        weights.append(weight.detach().clone().double())
+    g.case("scaler", finite=finite)
+    g.put(scales=torch.tensor(scales), weights=torch.stack(weights))
+    g.save()
+
+
 def run():
     optimizers()
+    schedules()
+    averages()

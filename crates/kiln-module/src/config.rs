@@ -1,5 +1,6 @@
 //! Configurations: plain structs of settings that are built, saved and loaded.
 
+#[cfg(feature = "std")]
 use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt::{self, Debug, Display};

@@ -1,11 +1,13 @@
 //! Tests of optimizers and schedulers through their public interface.
 
 mod algorithms;
+mod averages;
 mod clipping;
 mod groups;
 mod problem;
 mod records;
 mod schedulers;
+mod schedules;
 
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;

@@ -8,7 +8,7 @@ use kiln_tensor::kind::Basic;
 use kiln_tensor::{Bool, DType, Device, Int, Shape, Tensor};
 
 use crate::place::Place;
-use crate::{ModuleAdapter, PathFilter, bridge, burn_pack};
+use crate::{ModuleAdapter, ModuleContext, PathFilter, bridge, burn_pack};
 
 /// Why a stored tensor could not be given to a parameter.
 #[derive(Debug, Clone)]
@@ -105,6 +105,46 @@ impl fmt::Debug for ApplyResult {
     }
 }
 
+/// The stored tensor of a parameter, and the part of it, of how many, that is the parameter's.
+pub(crate) struct Found {
+    pub(crate) name: String,
+    pub(crate) part: Option<(usize, usize)>,
+}
+
+/// Finds the parameter at `path` among the names of a file: under its own, another that the adapter knows, or inside of another tensor.
+pub(crate) fn locate(path: &str, context: ModuleContext<'_>, adapter: Option<&dyn ModuleAdapter>, has: impl Fn(&str) -> bool) -> Option<Found> {
+    if has(path) {
+        return Some(Found { name: path.into(), part: None });
+    }
+    let adapter = adapter?;
+    let start = path.rfind('.').map_or(0, |dot| dot + 1);
+    if let Some(other) = adapter.get_alternative_param_name(&path[start..], context.module_type().unwrap_or_default()) {
+        let name = format!("{}{other}", &path[..start]);
+        if has(&name) {
+            return Some(Found { name, part: None });
+        }
+    }
+    let packed = adapter.get_packed(path, context).filter(|packed| has(&packed.name))?;
+    Some(Found { name: packed.name, part: Some((packed.part, packed.of)) })
+}
+
+/// One of `of` equal parts of a tensor along its first axis; `None` if it can't be divided so.
+pub(crate) fn part_of(tensor: &burn_pack::Tensor, part: usize, of: usize) -> Option<burn_pack::Tensor> {
+    let mut extents = tensor.shape.as_slice().to_vec();
+    let (rows, len) = (*extents.first()?, tensor.byte_len());
+    if of == 0 || rows % of != 0 || len % of != 0 {
+        return None;
+    }
+    extents[0] = rows / of;
+    let (len, whole) = (len / of, tensor.clone());
+    let (name, dtype, shape) = (tensor.name.clone(), tensor.dtype, Shape::from(extents));
+    let bytes = move || {
+        let bytes = whole.to_bytes()?.shared();
+        bytes.view(part * len, (part + 1) * len).map_err(|_| burn_pack::Error::ValidationError(format!("tensor `{}` is cut off", whole.name)))
+    };
+    Some(burn_pack::Tensor::deferred(name, dtype, shape, tensor.param_id, len, bytes))
+}
+
 /// Gives the parameters of a module the stored tensors of their paths. A parameter gets the dtype of its tensor, on its own device.
 pub struct Applier {
     tensors: BTreeMap<String, burn_pack::Tensor>,
@@ -137,14 +177,16 @@ impl Applier {
     /// The stored tensor of the parameter at `path`, under its own name or that which the adapter knows, changed by the adapter.
     fn find(&mut self, path: &str) -> Option<burn_pack::Tensor> {
         let context = self.place.context();
-        let mut name = path.to_owned();
-        if !self.tensors.contains_key(path) {
-            let start = path.rfind('.').map_or(0, |dot| dot + 1);
-            let module_type = context.module_type().unwrap_or_default();
-            let other = self.adapter.as_ref()?.get_alternative_param_name(&path[start..], module_type)?;
-            name.replace_range(start.., &other);
-        }
-        let tensor = self.tensors.get(&name)?.clone();
+        let Found { name, part } = locate(path, context, self.adapter.as_deref(), |name| self.tensors.contains_key(name))?;
+        let stored = self.tensors.get(&name)?;
+        let tensor = match part {
+            Some((part, of)) => {
+                let mut tensor = part_of(stored, part, of)?;
+                tensor.name = path.into();
+                tensor
+            }
+            None => stored.clone(),
+        };
         self.unused.remove(&name);
         Some(match &self.adapter {
             Some(adapter) => adapter.adapt(tensor, context),

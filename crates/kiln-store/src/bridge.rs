@@ -40,6 +40,12 @@ pub fn from_data(data: TensorData, name: String, param_id: Option<u64>) -> Tenso
     Tensor::new(name, dtype, shape, param_id, bytes)
 }
 
+/// A stored tensor of a tensor of a PyTorch file, which it shares where the elements lie in order.
+#[cfg(feature = "pytorch")]
+pub fn from_pytorch(tensor: crate::pytorch::Tensor) -> Tensor {
+    tensor.into_pack()
+}
+
 /// The data of a stored tensor.
 ///
 /// # Errors

@@ -11,6 +11,8 @@ use std::path::Path;
 use kiln_module::record::burnpack::{MAGIC_NUMBER, PackErrorKind, PackFileError, Reader};
 
 use crate::burn_pack::{Scalar, Tensor};
+#[cfg(feature = "pytorch")]
+use crate::pytorch::{PytorchError, PytorchReader};
 #[cfg(feature = "safetensors")]
 use crate::safetensors::{SafeTensorError, SafetensorsReader};
 
@@ -22,6 +24,9 @@ pub enum Format {
     /// Safetensors (`.safetensors`).
     #[cfg(feature = "safetensors")]
     Safetensors,
+    /// What `torch.save` writes (`.pt`, `.pth`).
+    #[cfg(feature = "pytorch")]
+    Pytorch,
     /// A record of Burn 0.21 or before (`.mpk`, `.json`, `.bin`, compressed or not).
     Legacy {
         /// How it is encoded.
@@ -44,6 +49,8 @@ impl fmt::Display for Format {
             Self::Burnpack => "burnpack",
             #[cfg(feature = "safetensors")]
             Self::Safetensors => "safetensors",
+            #[cfg(feature = "pytorch")]
+            Self::Pytorch => "PyTorch",
             Self::Legacy { encoding, compressed } => match (encoding, compressed) {
                 (LegacyFormat::MessagePack, false) => "Burn 0.21 MessagePack",
                 (LegacyFormat::MessagePack, true) => "Burn 0.21 MessagePack, compressed",
@@ -77,6 +84,9 @@ pub enum ContentsError {
     /// The file is no good safetensors file.
     #[cfg(feature = "safetensors")]
     Safetensors(SafeTensorError),
+    /// The file is no good file of `torch.save`.
+    #[cfg(feature = "pytorch")]
+    Pytorch(PytorchError),
     /// The file's first bytes are those of no supported format.
     UnknownFormat {
         /// The file.
@@ -92,6 +102,8 @@ impl fmt::Display for ContentsError {
             Self::Burnpack(error) => write!(f, "{error}"),
             #[cfg(feature = "safetensors")]
             Self::Safetensors(error) => write!(f, "{error}"),
+            #[cfg(feature = "pytorch")]
+            Self::Pytorch(error) => write!(f, "{error}"),
             Self::UnknownFormat { file, start } => write!(f, "{file}: is of no supported format; it starts with the bytes {start:02x?}"),
         }
     }
@@ -125,6 +137,12 @@ impl Contents {
             let reader = SafetensorsReader::open(path).map_err(ContentsError::Safetensors)?;
             let (tensors, metadata) = (reader.tensors(), reader.index().metadata.clone());
             return Ok(Self { format: Format::Safetensors, tensors, metadata, scalars: BTreeMap::new() });
+        }
+        #[cfg(feature = "pytorch")]
+        if crate::pytorch::is_start(&start) {
+            let reader = PytorchReader::new(path).map_err(ContentsError::Pytorch)?;
+            let tensors = reader.tensors().map(|tensor| tensor.clone().into_pack()).collect();
+            return Ok(Self { format: Format::Pytorch, tensors, metadata: BTreeMap::new(), scalars: BTreeMap::new() });
         }
         if LegacyRecord::is_start(&start) {
             let record = LegacyRecord::open(path).map_err(ContentsError::Burnpack)?;

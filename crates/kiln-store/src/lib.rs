@@ -13,6 +13,8 @@ mod contents;
 mod filter;
 mod options;
 mod place;
+#[cfg(feature = "pytorch")]
+pub mod pytorch;
 mod remap;
 #[cfg(feature = "safetensors")]
 pub mod safetensors;
@@ -21,7 +23,8 @@ mod safetensors_store;
 mod snapshot;
 
 pub use adapter::{
-    BurnToPyTorchAdapter, ChainAdapter, FloatCastAdapter, HalfPrecisionAdapter, IdentityAdapter, ModuleAdapter, ModuleContext, PyTorchToBurnAdapter,
+    BurnToPyTorchAdapter, ChainAdapter, FloatCastAdapter, HalfPrecisionAdapter, IdentityAdapter, ModuleAdapter, ModuleContext, Packed,
+    PyTorchToBurnAdapter,
 };
 pub use apply::{Applier, ApplyError, ApplyResult};
 pub use burnpack_store::BurnpackStore;
@@ -29,6 +32,10 @@ pub use collect::Collector;
 pub use contents::{Contents, ContentsError, Format};
 pub use filter::PathFilter;
 pub use kiln_module::record::{DTypePolicy, ModuleRecord, RecordError};
+#[cfg(feature = "pytorch")]
+pub use pytorch as pytorch_reader;
+#[cfg(feature = "pytorch")]
+pub use pytorch::{PytorchStore, PytorchStoreError};
 pub use remap::{KeyRemapper, map_indices_contiguous, map_indices_contiguous_except};
 #[cfg(feature = "safetensors")]
 pub use safetensors_store::{FileStore, MemoryStore, SafetensorsStore, SafetensorsStoreError};

@@ -37,6 +37,11 @@ impl Place {
         self.containers.join(".")
     }
 
+    /// The types of the modules around, outermost first.
+    pub(crate) fn containers(&self) -> &[String] {
+        &self.containers
+    }
+
     pub(crate) fn context(&self) -> ModuleContext<'_> {
         ModuleContext::new(&self.containers)
     }

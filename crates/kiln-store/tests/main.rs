@@ -5,6 +5,7 @@ mod codec;
 mod contents;
 mod model;
 mod names;
+mod pytorch;
 mod safetensors;
 mod stores;
 

@@ -3,6 +3,7 @@
 mod gpt;
 mod memory;
 mod panics;
+mod pytorch;
 mod records;
 mod training;
 

@@ -151,8 +151,8 @@ impl<T: ParameterValue> Param<T> {
         Self { id, state: State::Ready(value), mapper: param_mapper, trainable }
     }
 
-    /// The configured trainability.
-    pub(crate) fn trainable(&self) -> bool {
+    /// Whether the parameter is set to be trained, on a device with autodiff or not; running statistics never are.
+    pub fn is_trained(&self) -> bool {
         self.trainable
     }
 

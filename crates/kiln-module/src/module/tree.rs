@@ -324,7 +324,7 @@ macro_rules! param_module {
             }
 
             fn train(self) -> Self {
-                let trainable = self.trainable();
+                let trainable = self.is_trained();
                 let trained = self.replace(|tensor| {
                     let tensor = if tensor.is_autodiff() { tensor } else { tensor.autodiff() };
                     Parameter::set_require_grad(tensor, trainable)

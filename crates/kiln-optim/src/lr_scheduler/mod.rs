@@ -8,10 +8,14 @@ pub mod exponential;
 pub mod linear;
 pub mod module_lr_scheduler;
 pub mod noam;
+pub mod one_cycle;
+pub mod plateau;
+pub mod polynomial;
 mod record;
 mod scheduler;
 pub mod sequential;
 pub mod step;
+pub mod warm_restarts;
 
 pub use config::LrSchedulerConfig;
 pub use record::LrSchedulerRecord;

@@ -1,6 +1,6 @@
 //! Adapters that do nothing or several things.
 
-use super::{ModuleAdapter, ModuleContext};
+use super::{ModuleAdapter, ModuleContext, Packed};
 use crate::burn_pack::Tensor;
 
 /// Changes nothing.
@@ -44,6 +44,10 @@ impl ModuleAdapter for ChainAdapter {
     fn get_alternative_param_name(&self, param_name: &str, module_type: &str) -> Option<String> {
         let first = self.first.get_alternative_param_name(param_name, module_type);
         first.or_else(|| self.second.get_alternative_param_name(param_name, module_type))
+    }
+
+    fn get_packed(&self, path: &str, ctx: ModuleContext<'_>) -> Option<Packed> {
+        self.first.get_packed(path, ctx).or_else(|| self.second.get_packed(path, ctx))
     }
 
     fn clone_box(&self) -> Box<dyn ModuleAdapter> {

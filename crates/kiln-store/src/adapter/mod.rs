@@ -1,10 +1,12 @@
 //! Adapters: changes to stored tensors on their way between a module and a file.
 
 mod chain;
+mod packed;
 mod precision;
 mod pytorch;
 
 pub use chain::{ChainAdapter, IdentityAdapter};
+pub use packed::Packed;
 pub use precision::{FloatCastAdapter, HalfPrecisionAdapter};
 pub use pytorch::{BurnToPyTorchAdapter, PyTorchToBurnAdapter};
 
@@ -45,6 +47,11 @@ pub trait ModuleAdapter: Send + Sync {
 
     /// Another name under which a file may have the parameter `param_name` of a module of type `module_type`.
     fn get_alternative_param_name(&self, _param_name: &str, _module_type: &str) -> Option<String> {
+        None
+    }
+
+    /// Where in a file the parameter at `path` lies, if files of this kind pack several parameters into one tensor.
+    fn get_packed(&self, _path: &str, _ctx: ModuleContext<'_>) -> Option<Packed> {
         None
     }
 

@@ -2,7 +2,7 @@
 
 use kiln_tensor::{Bytes, Shape, TensorData};
 
-use super::{ModuleAdapter, ModuleContext, type_name};
+use super::{ModuleAdapter, ModuleContext, Packed, packed, type_name};
 use crate::bridge::map_data;
 use crate::burn_pack::Tensor;
 
@@ -12,8 +12,8 @@ const NORMS: [&str; 5] = ["BatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm",
 /// Burn's and PyTorch's name of a norm's parameter.
 const NORM_NAMES: [(&str, &str); 2] = [("gamma", "weight"), ("beta", "bias")];
 
-/// Loads what PyTorch saved: transposes the weights of linear layers from `[out, in]` to `[in, out]`, and finds `gamma` and `beta` of norms under
-/// `weight` and `bias`.
+/// Loads what PyTorch saved: transposes the weights of linear layers from `[out, in]` to `[in, out]`, finds `gamma` and `beta` of norms under
+/// `weight` and `bias`, and the gates of recurrent layers and the projections of attention in the tensors that they are packed into.
 #[derive(Debug, Clone, Default)]
 pub struct PyTorchToBurnAdapter;
 
@@ -30,6 +30,10 @@ impl ModuleAdapter for PyTorchToBurnAdapter {
         let norm = NORMS.contains(&type_name(module_type));
         let row = NORM_NAMES.iter().find(|(burn, _)| norm && *burn == param_name);
         row.map(|(_, torch)| (*torch).into())
+    }
+
+    fn get_packed(&self, path: &str, ctx: ModuleContext<'_>) -> Option<Packed> {
+        packed::in_pytorch(path, ctx)
     }
 
     fn clone_box(&self) -> Box<dyn ModuleAdapter> {
