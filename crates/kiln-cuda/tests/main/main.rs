@@ -1,6 +1,7 @@
 //! Tests of the CUDA runtime: rendered kernels on an emulated GPU everywhere, compiled by NVRTC where it is, on a real GPU where there is one.
 mod attention;
 mod compiles;
+mod conv;
 mod emulator;
 mod fused;
 mod gpu;

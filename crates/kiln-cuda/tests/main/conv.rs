@@ -1,0 +1,122 @@
+//! Convolutions and their gradients with every option, and their epilogues.
+use kiln_ir::op::ConvAttrs;
+use kiln_ir::{DType, Elementwise, Graph, Op};
+use smallvec::SmallVec;
+
+use crate::oracle::{Draw, check_within};
+
+/// One geometry: sizes of x, outputs, kernel, and the attributes.
+struct Case<'a> {
+    x: &'a [usize],
+    outputs: usize,
+    kernel: &'a [usize],
+    stride: &'a [usize],
+    dilation: &'a [usize],
+    padding: &'a [(usize, usize)],
+    groups: usize,
+}
+
+/// The three products of a geometry.
+#[track_caller]
+fn check_case(draw: &mut Draw, dtype: DType, case: &Case<'_>) {
+    let n = case.kernel.len();
+    let attrs = ConvAttrs {
+        stride: SmallVec::from_slice(case.stride),
+        dilation: SmallVec::from_slice(case.dilation),
+        padding: SmallVec::from_slice(case.padding),
+        groups: case.groups,
+    };
+    let w: Vec<usize> = [case.outputs, case.x[1] / case.groups].iter().chain(case.kernel).copied().collect();
+    let range = (-1.0, 1.0);
+    let mut g = Graph::new();
+    let (x, weight) = (g.input(case.x, dtype), g.input(&w, dtype));
+    let y = g.add(Op::Conv(attrs.clone()), &[x, weight]).unwrap();
+    g.outputs = vec![y];
+    let out = g.node(y).dims.clone();
+    assert_eq!(out.len(), n + 2);
+    let (tx, tw, tdy) = (draw.tensor(dtype, case.x, range), draw.tensor(dtype, &w, range), draw.tensor(dtype, &out, range));
+    check_within(&g, &[tx.clone(), tw.clone()], &[], 10.0);
+    let mut g = Graph::new();
+    let (dy, weight) = (g.input(&out, dtype), g.input(&w, dtype));
+    let dx = g.add_as(Op::ConvInputGrad(attrs.clone()), &[dy, weight], case.x, dtype).unwrap();
+    g.outputs = vec![dx];
+    check_within(&g, &[tdy.clone(), tw], &[], 10.0);
+    let mut g = Graph::new();
+    let (x, dy) = (g.input(case.x, dtype), g.input(&out, dtype));
+    let dw = g.add_as(Op::ConvWeightGrad(attrs), &[x, dy], &w, dtype).unwrap();
+    g.outputs = vec![dw];
+    check_within(&g, &[tx, tdy], &[], 20.0);
+}
+
+#[test]
+fn convolutions_match_for_every_geometry() {
+    let mut draw = Draw(41);
+    let cases = [
+        Case { x: &[2, 3, 7, 8], outputs: 4, kernel: &[3, 3], stride: &[1, 1], dilation: &[1, 1], padding: &[(1, 1), (1, 1)], groups: 1 },
+        Case { x: &[2, 4, 9, 7], outputs: 6, kernel: &[2, 3], stride: &[2, 1], dilation: &[1, 2], padding: &[(0, 1), (2, 1)], groups: 2 },
+        Case { x: &[1, 3, 20], outputs: 3, kernel: &[5], stride: &[3], dilation: &[2], padding: &[(4, 1)], groups: 3 },
+        Case {
+            x: &[1, 2, 4, 5, 6],
+            outputs: 3,
+            kernel: &[2, 2, 3],
+            stride: &[1, 2, 1],
+            dilation: &[1, 1, 1],
+            padding: &[(0, 0), (1, 0), (1, 1)],
+            groups: 1,
+        },
+        Case { x: &[2, 16, 4, 4], outputs: 8, kernel: &[1, 1], stride: &[1, 1], dilation: &[1, 1], padding: &[(0, 0), (0, 0)], groups: 1 },
+        Case { x: &[3, 8, 8, 8], outputs: 16, kernel: &[1, 1], stride: &[2, 2], dilation: &[1, 1], padding: &[(0, 0), (0, 0)], groups: 2 },
+    ];
+    for (n, case) in cases.iter().enumerate() {
+        for dtype in [DType::F32, DType::BF16, DType::F16, DType::F64] {
+            if dtype == DType::BF16 || n % 2 == dtype.size() / 4 % 2 {
+                check_case(&mut draw, dtype, case);
+            }
+        }
+    }
+}
+
+#[test]
+fn convolutions_span_tiles_and_parts_of_sums() {
+    let mut draw = Draw(42);
+    let wide = Case { x: &[2, 40, 12, 12], outputs: 136, kernel: &[3, 3], stride: &[1, 1], dilation: &[1, 1], padding: &[(1, 1), (1, 1)], groups: 1 };
+    check_case(&mut draw, DType::BF16, &wide);
+    let strided = Case { stride: &[2, 2], outputs: 72, ..wide };
+    check_case(&mut draw, DType::F32, &strided);
+    let pointwise = Case { x: &[2, 136, 8, 16], kernel: &[1, 1], padding: &[(0, 0), (0, 0)], ..wide };
+    check_case(&mut draw, DType::F16, &pointwise);
+}
+
+#[test]
+fn convolutions_without_products_are_zero() {
+    let mut draw = Draw(43);
+    let base = Case { x: &[2, 0, 5, 5], outputs: 3, kernel: &[3, 3], stride: &[1, 1], dilation: &[1, 1], padding: &[(1, 1), (1, 1)], groups: 1 };
+    check_case(&mut draw, DType::F32, &base);
+    check_case(&mut draw, DType::BF16, &Case { x: &[0, 2, 5, 5], ..base });
+}
+
+#[test]
+fn bias_activation_and_residual_are_part_of_the_kernel() {
+    let mut draw = Draw(44);
+    for dtype in [DType::F32, DType::BF16] {
+        let attrs = ConvAttrs {
+            stride: SmallVec::from_slice(&[1, 1]),
+            dilation: SmallVec::from_slice(&[1, 1]),
+            padding: SmallVec::from_slice(&[(1, 1), (1, 1)]),
+            groups: 1,
+        };
+        let mut g = Graph::new();
+        let (x, w, bias, residual) =
+            (g.input(&[2, 3, 6, 6], dtype), g.input(&[5, 3, 3, 3], dtype), g.input(&[1, 5, 1, 1], dtype), g.input(&[2, 5, 6, 6], dtype));
+        let y = g.add(Op::Conv(attrs), &[x, w]).unwrap();
+        let b = g.add_as(Op::Expand, &[bias], &[2, 5, 6, 6], dtype).unwrap();
+        let y = g.add(Op::Elementwise(Elementwise::Add), &[y, b]).unwrap();
+        let y = g.add(Op::Elementwise(Elementwise::Tanh), &[y]).unwrap();
+        let y = g.add(Op::Elementwise(Elementwise::Add), &[y, residual]).unwrap();
+        g.outputs = vec![y];
+        let program = crate::oracle::program(&g, true);
+        assert_eq!(program.kernels().count(), 1, "{}", kiln_compiler::print::print(&program));
+        let inputs = [&[2, 3, 6, 6][..], &[5, 3, 3, 3], &[1, 5, 1, 1], &[2, 5, 6, 6]].map(|d| draw.tensor(dtype, d, (-1.0, 1.0)));
+        check_within(&g, &inputs, &[], 10.0);
+    }
+}
