@@ -35,7 +35,7 @@ pub fn run(args: &[String]) -> Outcome {
             }
         }
     }
-    let steps = steps();
+    let steps = steps(list);
     if list {
         steps.iter().for_each(|step| println!("{}", step.name));
         return Ok(());
@@ -78,7 +78,7 @@ fn perform(work: &Work) -> Outcome {
     }
 }
 
-fn steps() -> Vec<Step> {
+fn steps(list: bool) -> Vec<Step> {
     let mut steps = vec![
         cargo("rustfmt", &["fmt", "--all", "--", "--check"]),
         Step { name: "tidy".into(), work: Work::Tidy },
@@ -104,8 +104,34 @@ fn steps() -> Vec<Step> {
     if api::list_is_here() {
         steps.push(Step { name: "api".into(), work: Work::Api });
     }
-    steps.push(cargo("tests", &["test", "--workspace"]));
+    steps.push(cargo("feature cuda", &["check", "-p", "kiln-bench", "--no-default-features", "--features", "cuda"]));
+    let mut tests = cargo("tests", &["test", "--workspace"]);
+    if let (Work::Cargo { env, .. }, Some(folder)) = (&mut tests.work, if list { None } else { nvrtc() }) {
+        env.push(("KILN_CUDA_LIBS", folder.display().to_string()));
+    }
+    steps.push(tests);
     steps
+}
+
+/// The folder with NVIDIA's run-time compiler, with which tests compile CUDA sources: installed once from PyPI below `target`. Without pip or network those tests
+/// say that they were skipped.
+fn nvrtc() -> Option<PathBuf> {
+    let root = workspace::target().join("nvrtc");
+    let find = || {
+        let libs = std::fs::read_dir(root.join("nvidia")).ok()?.flatten().map(|entry| entry.path().join("lib"));
+        libs.into_iter()
+            .find(|lib| std::fs::read_dir(lib).is_ok_and(|files| files.flatten().any(|f| f.file_name().to_string_lossy().starts_with("libnvrtc.so"))))
+    };
+    if let Some(found) = find() {
+        return Some(found);
+    }
+    let mut pip = Command::new("python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--timeout", "30", "--retries", "1", "--target"]).arg(&root);
+    let installed = pip.arg("nvidia-cuda-nvrtc").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if !installed.is_ok_and(|status| status.success()) {
+        println!("nvidia-cuda-nvrtc could not be installed: CUDA sources are rendered, not compiled");
+    }
+    find()
 }
 
 fn cargo(name: &str, args: &[&str]) -> Step {

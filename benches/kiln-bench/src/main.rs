@@ -3,14 +3,24 @@
 //! Prints one JSON line per workload: framework, workload, dtype, median_s, min_s, n, extra.
 //! The models are those of the peers, written as a user would write them; nothing here knows Kiln's inside.
 
+#[cfg(feature = "cuda")]
+mod accelerator;
+#[cfg(feature = "cuda")]
+mod amp;
+#[cfg(not(feature = "cuda"))]
 mod gpt;
+#[cfg(not(feature = "cuda"))]
 mod harness;
+#[cfg(not(feature = "cuda"))]
 mod inference;
+#[cfg(not(feature = "cuda"))]
 mod operations;
 mod random;
+#[cfg(not(feature = "cuda"))]
 mod resnet;
 mod training;
 
+#[cfg(not(feature = "cuda"))]
 use harness::Bench;
 use kiln::tensor::Device;
 
@@ -23,6 +33,15 @@ fn main() {
             prefix => filter.push(prefix.to_string()),
         }
     }
+    // The GPU's workloads are others: those of the PyTorch program that they are compared with.
+    #[cfg(feature = "cuda")]
+    return accelerator::run(&filter, list, &Device::cuda(0));
+    #[cfg(not(feature = "cuda"))]
+    on_cpu(filter, list);
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_cpu(filter: Vec<String>, list: bool) {
     let device = Device::default();
     let mut bench = Bench::new(filter, list);
     operations::run(&mut bench, &device);

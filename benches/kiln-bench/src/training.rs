@@ -1,38 +1,47 @@
 //! Training steps: forward, loss, backward and optimizer of an MLP, a CNN and the GPT.
 
+#[cfg(not(feature = "cuda"))]
 use crate::gpt::{Gpt, SEQ, VOCAB};
+#[cfg(not(feature = "cuda"))]
 use crate::harness::{Bench, Work};
+#[cfg(not(feature = "cuda"))]
 use crate::random::{floats, labels};
 use kiln::module::Module;
 use kiln::nn::conv::{Conv2d, Conv2dConfig};
+#[cfg(not(feature = "cuda"))]
 use kiln::nn::loss::CrossEntropyLossConfig;
 use kiln::nn::pool::{MaxPool2d, MaxPool2dConfig};
 use kiln::nn::{Dropout, DropoutConfig, Linear, LinearConfig};
+#[cfg(not(feature = "cuda"))]
 use kiln::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer};
 use kiln::tensor::activation::relu;
 use kiln::tensor::{Device, Tensor};
 
+/// 784-512-256-10.
 #[derive(Module, Debug)]
-struct Mlp {
+pub struct Mlp {
     a: Linear,
     b: Linear,
     c: Linear,
 }
 
 impl Mlp {
-    fn new(device: &Device) -> Self {
+    /// With random weights.
+    pub fn new(device: &Device) -> Self {
         let linear = |i, o| LinearConfig::new(i, o).init(device);
         Self { a: linear(784, 512), b: linear(512, 256), c: linear(256, 10) }
     }
 
-    fn forward(&self, x: Tensor<2>) -> Tensor<2> {
+    /// `[batch, 784]` to `[batch, 10]`.
+    pub fn forward(&self, x: Tensor<2>) -> Tensor<2> {
         let x = relu(self.a.forward(x));
         self.c.forward(relu(self.b.forward(x)))
     }
 }
 
+/// Two convolutions and two linear layers.
 #[derive(Module, Debug)]
-struct Cnn {
+pub struct Cnn {
     c1: Conv2d,
     c2: Conv2d,
     pool: MaxPool2d,
@@ -42,7 +51,8 @@ struct Cnn {
 }
 
 impl Cnn {
-    fn new(device: &Device) -> Self {
+    /// With random weights.
+    pub fn new(device: &Device) -> Self {
         Self {
             c1: Conv2dConfig::new([1, 32], [3, 3]).init(device),
             c2: Conv2dConfig::new([32, 64], [3, 3]).init(device),
@@ -53,13 +63,15 @@ impl Cnn {
         }
     }
 
-    fn forward(&self, x: Tensor<4>) -> Tensor<2> {
+    /// `[batch, 1, 28, 28]` to `[batch, 10]`.
+    pub fn forward(&self, x: Tensor<4>) -> Tensor<2> {
         let x = relu(self.c2.forward(relu(self.c1.forward(x))));
         let x = self.drop.forward(self.pool.forward(x)).flatten::<2>(1, 3);
         self.l2.forward(relu(self.l1.forward(x)))
     }
 }
 
+#[cfg(not(feature = "cuda"))]
 /// Times whole optimizer steps on one fixed batch.
 fn train<M: Module>(bench: &mut Bench, name: &str, device: &Device, model: M, mut optimizer: ModuleOptimizer, loss: impl Fn(&M) -> Tensor<1>) {
     let mut model = Some(model);
@@ -71,6 +83,7 @@ fn train<M: Module>(bench: &mut Bench, name: &str, device: &Device, model: M, mu
     });
 }
 
+#[cfg(not(feature = "cuda"))]
 /// Runs the wanted workloads.
 pub fn run(bench: &mut Bench, device: &Device) {
     let device = &device.clone().autodiff();

@@ -56,6 +56,28 @@ pub fn options(sm: u32) -> Vec<String> {
     vec![format!("--gpu-architecture=sm_{sm}{suffix}"), "--std=c++17".into(), "--device-as-default-execution-space".into()]
 }
 
+/// Whether `KILN_LOG` contains `kernels`: each source that is compiled is printed with the assembler's report of registers and spills.
+fn is_reported() -> bool {
+    static WANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+    *WANTED.get_or_init(|| std::env::var("KILN_LOG").is_ok_and(|v| v.split(',').any(|w| w == "kernels")))
+}
+
+/// What the compiler has to say of a program.
+///
+/// # Safety
+/// The program is alive.
+unsafe fn log(nvrtc: &Nvrtc, program: Program) -> String {
+    let mut size = 0;
+    // SAFETY: the program is alive and the buffer has the size that the compiler asks for.
+    let bytes = unsafe {
+        (nvrtc.nvrtcGetProgramLogSize)(program, &mut size);
+        let mut bytes = vec![0u8; size.max(1)];
+        (nvrtc.nvrtcGetProgramLog)(program, bytes.as_mut_ptr().cast());
+        bytes
+    };
+    CStr::from_bytes_until_nul(&bytes).map(|l| l.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
 /// Compiles a source for a compute capability.
 ///
 /// # Errors
@@ -64,7 +86,10 @@ pub fn compile(source: &Source, sm: u32) -> Result<Vec<u8>, CompileError> {
     let nvrtc = Nvrtc::get().map_err(CompileError::Missing)?;
     let text = |s: &str| CString::new(s).map_err(|_| CompileError::Failed("the source holds a zero byte".into()));
     let (code, name) = (text(&source.code)?, text(&format!("{}.cu", source.entry))?);
-    let options = options(sm).iter().map(|o| text(o)).collect::<Result<Vec<_>, _>>()?;
+    let mut options = options(sm).iter().map(|o| text(o)).collect::<Result<Vec<_>, _>>()?;
+    if is_reported() {
+        options.push(text("--ptxas-options=-v")?);
+    }
     let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
     let mut program: Program = std::ptr::null_mut();
     // SAFETY: every pointer lives through its call; the program is destroyed once, at the end.
@@ -79,14 +104,12 @@ pub fn compile(source: &Source, sm: u32) -> Result<Vec<u8>, CompileError> {
             (nvrtc.nvrtcGetCUBINSize)(program, &mut size);
             let mut cubin = vec![0; size];
             (nvrtc.nvrtcGetCUBIN)(program, cubin.as_mut_ptr());
+            if is_reported() {
+                eprintln!("{}{}", source.own(), log(nvrtc, program));
+            }
             Ok(cubin)
         } else {
-            let mut size = 0;
-            (nvrtc.nvrtcGetProgramLogSize)(program, &mut size);
-            let mut log = vec![0u8; size.max(1)];
-            (nvrtc.nvrtcGetProgramLog)(program, log.as_mut_ptr().cast());
-            let log = CStr::from_bytes_until_nul(&log).map(|l| l.to_string_lossy().into_owned()).unwrap_or_default();
-            Err(CompileError::Failed(format!("{} (status {status})", log.trim())))
+            Err(CompileError::Failed(format!("{} (status {status})", log(nvrtc, program).trim())))
         };
         (nvrtc.nvrtcDestroyProgram)(&mut program);
         result

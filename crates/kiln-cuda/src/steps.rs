@@ -12,6 +12,13 @@ pub struct Source {
     pub code: String,
 }
 
+impl Source {
+    /// The function itself, without what every kernel has before it.
+    pub fn own(&self) -> &str {
+        self.code.find("extern \"C\"").map_or(&self.code, |at| &self.code[at..])
+    }
+}
+
 /// A parameter of a launch; in the source each is a pointer or a 64-bit number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Param {

@@ -113,9 +113,20 @@ pub fn inside(sig: &mut Signature<'_>, bounds: &[Bound], coords: &[String]) -> S
     format!("({})", tests.join(" && "))
 }
 
+/// Ops of half types with a shorter form in the prelude, as exact as a half type can tell.
+const SHORT: [&str; 6] = ["exp", "log", "erf", "recip", "div", "sqrt"];
+
 /// An elementwise op on registers of `dtype` (that of the last operand).
 pub fn elementwise(op: Elementwise, dtype: DType, x: &[String]) -> String {
     let row = op.row();
+    let short = match dtype {
+        DType::BF16 => SHORT.contains(&row.name) || row.name == "tanh",
+        DType::F16 => SHORT.contains(&row.name),
+        _ => false,
+    };
+    if short {
+        return format!("h_{}({})", row.name, x.join(", "));
+    }
     if dtype.is_float() || row.arity == 3 {
         let mut text = row.c.to_string();
         for (k, x) in x.iter().enumerate() {

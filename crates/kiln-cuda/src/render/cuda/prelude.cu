@@ -20,6 +20,12 @@ static inline u32 f16_pair(float lo, float hi) { return pack_f16(lo, hi); }
 static inline u32 bf16_pair(float lo, float hi) { return pack_bf16(lo, hi); }
 static inline float kiln_max(float a, float b) { return a != a || b != b ? __int_as_float(0x7fc00000) : fmaxf(a, b); }
 static inline float kiln_min(float a, float b) { return a != a || b != b ? __int_as_float(0x7fc00000) : fminf(a, b); }
+static inline float h_exp(float x) { return expf(x); }
+static inline float h_log(float x) { return logf(x); }
+static inline float h_recip(float x) { return 1.0f / x; }
+static inline float h_div(float x, float y) { return x / y; }
+static inline float h_sqrt(float x) { return sqrtf(x); }
+static inline float h_tanh(float x) { return tanhf(x); }
 static inline u32 __umulhi(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 static inline double cospi(double x) { return cos(x * 3.14159265358979323846); }
 #else
@@ -31,7 +37,22 @@ __device__ __forceinline__ u32 f16_pair(float lo, float hi) { u32 y; asm("cvt.rn
 __device__ __forceinline__ u32 bf16_pair(float lo, float hi) { u32 y; asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(hi), "f"(lo)); return y; }
 __device__ __forceinline__ float kiln_max(float a, float b) { float y; asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
 __device__ __forceinline__ float kiln_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y; }
+// Functions of half types: one or two instructions of the special function unit, errors below 1e-6 (tanh: 5e-4, for bf16 only).
+__device__ __forceinline__ float h_exp(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f)); return y; }
+__device__ __forceinline__ float h_log(float x) { float y; asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y * 0.6931471805599453f; }
+__device__ __forceinline__ float h_recip(float x) { float y; asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float h_div(float x, float y) { float z; asm("div.full.f32 %0, %1, %2;" : "=f"(z) : "f"(x), "f"(y)); return z; }
+__device__ __forceinline__ float h_sqrt(float x) { float y; asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+__device__ __forceinline__ float h_tanh(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 #endif
+// Abramowitz and Stegun 7.1.26: absolute error 1.5e-7; near zero the series, so that the relative error stays small too.
+__device__ __forceinline__ float h_erf(float x) {
+    float a = fabsf(x), t = h_recip(fmaf(0.3275911f, a, 1.0f));
+    float p = fmaf(fmaf(fmaf(fmaf(1.061405429f, t, -1.453152027f), t, 1.421413741f), t, -0.284496736f), t, 0.254829592f) * t;
+    float y = fmaf(-p, h_exp(-a * a), 1.0f);
+    float q = a * a, z = a * fmaf(fmaf(q, 0.11283792f, -0.37612639f), q, 1.12837917f);
+    return x != x ? x : copysignf(a < 0.25f ? z : y, x);
+}
 __device__ __forceinline__ float up(bf16 x) { return __uint_as_float((u32)x.b << 16); }
 template <class T> __device__ __forceinline__ T up(T x) { return x; }
 template <class T> struct down_to { template <class S> static __device__ __forceinline__ T from(S x) { return (T)x; } };
