@@ -39,14 +39,14 @@ pub(super) struct Run<'a> {
     pub plan: &'a Plan,
     pub buffers: Buffers<'a>,
     /// Value of each access at coordinates 0.
-    pub origins: SmallVec<[isize; 24]>,
+    origins: SmallVec<[isize; 24]>,
     /// Whether no store overlaps a load, so that values may be computed in their destination.
     pub apart: bool,
 }
 
 impl<'a> Run<'a> {
     pub fn new(plan: &'a Plan, buffers: Buffers<'a>) -> Self {
-        let origins = plan.accesses.iter().map(|a| a.affine.origin(buffers.args)).collect();
+        let origins = plan.accesses.iter().map(|a| a.origin(buffers.args)).collect();
         let apart = plan.stores.iter().all(|s| {
             let start = buffers.address(s.buf).addr();
             let end = start + s.len * s.stored as usize;
@@ -79,17 +79,25 @@ pub(super) struct Tile {
     pub columns: usize,
 }
 
+/// Requests to the memory that may wait at once.
+const WAITING: usize = 8;
+
+/// The state of a task. Its tables lie behind the scratch memory of the plan, which numbered every entry.
 pub(super) struct Frame<'a> {
     pub run: &'a Run<'a>,
+    plan: &'a Plan,
     _memory: Storage,
     base: *mut u8,
-    pub slots: SmallVec<[*mut u8; 48]>,
-    pub coords: SmallVec<[usize; 8]>,
-    pub foreign: Foreign,
+    /// Where each slot points.
+    slots: *mut *mut u8,
+    /// One coordinate for each axis.
+    coords: *mut usize,
     /// Where each load last read, to foresee where it reads next.
-    last: SmallVec<[*const u8; 8]>,
+    last: *mut *const u8,
+    pub foreign: Foreign,
     /// Bytes to ask for while steps compute: address, and how many.
-    ahead: SmallVec<[(*const u8, usize); 4]>,
+    ahead: [(*const u8, usize); WAITING],
+    waiting: usize,
     /// Position of the tile's first element (`Along`) or row (`Across`) among the reduced points.
     pub position: usize,
 }
@@ -98,65 +106,111 @@ impl<'a> Frame<'a> {
     /// Scratch memory for a task, with the uniform values computed.
     pub fn new(run: &'a Run<'a>) -> Result<Self, OutOfMemory> {
         let plan = run.plan;
-        let memory = Cache::global().allocate(plan.scratch.max(1))?;
+        let scratch = plan.scratch.next_multiple_of(8);
+        let (slots, axes, loads) = (plan.homes.len(), plan.geometry.dims.len(), plan.loads.len());
+        let memory = Cache::global().allocate(scratch + 8 * (slots + axes + loads))?;
         let base = memory.as_ptr();
-        let slots = plan.homes.iter().map(|h| base.wrapping_add(h.offset)).collect();
-        let coords = SmallVec::from_elem(0, plan.geometry.dims.len());
-        let foreign = Foreign { pointer: core::ptr::null_mut(), stride: 0 };
-        let last = SmallVec::from_elem(core::ptr::null(), if plan.prefetch { plan.loads.len() } else { 0 });
-        let mut frame = Frame { run, _memory: memory, base, slots, coords, foreign, last, ahead: SmallVec::new(), position: 0 };
-        for &(offset, bits) in &plan.constants {
-            // SAFETY: constants have 8 bytes in the scratch memory.
-            unsafe { *(base.add(offset) as *mut u64) = bits };
-        }
+        // SAFETY: the block is aligned and has room for the scratch memory and one word for each slot, axis and load.
+        let mut frame = unsafe {
+            let slots = base.add(scratch) as *mut *mut u8;
+            let coords = slots.add(plan.homes.len()) as *mut usize;
+            let last = coords.add(axes) as *mut *const u8;
+            plan.homes.iter().enumerate().for_each(|(n, home)| *slots.add(n) = base.add(home.offset));
+            (0..axes).for_each(|n| *coords.add(n) = 0);
+            (0..loads).for_each(|n| *last.add(n) = core::ptr::null());
+            for &(offset, bits) in &plan.constants {
+                *(base.add(offset) as *mut u64) = bits;
+            }
+            let foreign = Foreign { pointer: core::ptr::null_mut(), stride: 0 };
+            let ahead = [(core::ptr::null(), 0); WAITING];
+            Frame { run, plan, _memory: memory, base, slots, coords, last, foreign, ahead, waiting: 0, position: 0 }
+        };
         // SAFETY: uniform steps touch single elements of scratch memory only.
-        unsafe { frame.execute(&plan.uniform, Tile { outer: 0, inner: 0, rows: 1, columns: 1 }) };
+        unsafe { frame.execute(&plan.uniform, &Tile { outer: 0, inner: 0, rows: 1, columns: 1 }) };
         Ok(frame)
     }
 
+    /// The coordinates.
+    #[inline]
+    pub fn coords(&mut self) -> &mut [usize] {
+        // SAFETY: there is one for each axis, and they are borrowed with the frame.
+        unsafe { core::slice::from_raw_parts_mut(self.coords, self.plan.geometry.dims.len()) }
+    }
+
+    /// One coordinate.
+    #[inline]
+    pub fn coord(&self, axis: usize) -> usize {
+        debug_assert!(axis < self.plan.geometry.dims.len());
+        // SAFETY: the geometry's axes are below its rank.
+        unsafe { *self.coords.add(axis) }
+    }
+
+    /// Sets one coordinate.
+    #[inline]
+    pub fn set_coord(&mut self, axis: usize, value: usize) {
+        self.coords()[axis] = value;
+    }
+
     /// Sets the moving slots for lane `lane` and reduced element `element` of the block.
+    #[inline]
     pub fn move_slots(&mut self, lane: usize, element: usize) {
-        for &slot in &self.run.plan.moving {
-            let home = self.run.plan.homes[slot as usize];
+        for &slot in &self.plan.moving {
+            let home = self.plan.homes[slot as usize];
             let by = match home.motion {
                 Motion::Fixed => 0,
                 Motion::Lane(size) => lane * size as usize,
                 Motion::Row(size) => element * size as usize,
             };
-            self.slots[slot as usize] = self.base.wrapping_add(home.offset + by);
+            self.set_slot(slot, self.base.wrapping_add(home.offset + by));
         }
     }
 
     #[inline]
     fn offset(&self, access: AccessId) -> isize {
-        let coeffs = &self.run.plan.accesses[access as usize].coeffs;
-        let mut at = self.run.origins[access as usize];
-        for (&c, &i) in coeffs.iter().zip(&self.coords) {
-            at += c * i as isize;
+        let rank = self.plan.geometry.dims.len();
+        debug_assert!((access as usize) < self.run.origins.len());
+        // SAFETY: the plan numbers accesses below their count, and has one coefficient for each of them and axis.
+        unsafe {
+            let coeffs = self.plan.coeffs.as_ptr().add(access as usize * rank);
+            let mut at = *self.run.origins.get_unchecked(access as usize);
+            for axis in 0..rank {
+                at += *coeffs.add(axis) * *self.coords.add(axis) as isize;
+            }
+            at
         }
-        at
     }
 
     #[inline]
-    fn strides(&self, access: AccessId, tile: Tile) -> (isize, isize) {
-        let coeffs = &self.run.plan.accesses[access as usize].coeffs;
-        (coeffs[tile.outer], coeffs[tile.inner])
+    fn strides(&self, access: AccessId, tile: &Tile) -> (isize, isize) {
+        let at = access as usize * self.plan.geometry.dims.len();
+        (self.plan.coeffs[at + tile.outer], self.plan.coeffs[at + tile.inner])
+    }
+
+    /// Where a slot points.
+    #[inline]
+    pub fn slot(&self, slot: Slot) -> *mut u8 {
+        debug_assert!((slot as usize) < self.plan.homes.len());
+        // SAFETY: the plan numbers slots below the number of homes.
+        unsafe { *self.slots.add(slot as usize) }
     }
 
     #[inline]
-    fn slot(&self, slot: Slot) -> *mut u8 {
-        self.slots[slot as usize]
+    fn set_slot(&mut self, slot: Slot, pointer: *mut u8) {
+        debug_assert!((slot as usize) < self.plan.homes.len());
+        // SAFETY: as above.
+        unsafe { *self.slots.add(slot as usize) = pointer };
     }
 
+    #[inline]
     fn home(&self, slot: Slot) -> *mut u8 {
-        self.base.wrapping_add(self.run.plan.homes[slot as usize].offset)
+        self.base.wrapping_add(self.plan.homes[slot as usize].offset)
     }
 
     /// Executes steps on a tile at the current coordinates.
     ///
     /// # Safety
     /// The plan's buffers are valid for every point of the tile, and no other task writes what this one reads or writes.
-    pub unsafe fn execute(&mut self, steps: &[Step], tile: Tile) {
+    pub unsafe fn execute(&mut self, steps: &[Step], tile: &Tile) {
         let n = tile.rows * tile.columns;
         let null = core::ptr::null();
         for step in steps {
@@ -167,19 +221,24 @@ impl<'a> Frame<'a> {
                     unsafe { run(self.slot(dst), self.slot(a), self.slot(b), self.slot(c), if one { 1 } else { n }) };
                 }
                 Step::Load { load, dst, one } => {
-                    let tile = if one { Tile { rows: 1, columns: 1, ..tile } } else { tile };
+                    let (rows, columns) = if one { (1, 1) } else { (tile.rows, tile.columns) };
                     // SAFETY: the caller's promise.
-                    unsafe { self.load(load as usize, dst, tile) };
+                    unsafe { self.load(load as usize, dst, tile, rows, columns) };
                 }
                 Step::Place { store, slot } => {
-                    let store = &self.run.plan.stores[store as usize];
+                    let store = &self.plan.stores[store as usize];
                     let (so, si) = self.strides(store.access, tile);
                     let contiguous = si == 1 && (tile.rows == 1 || so == tile.columns as isize);
-                    self.slots[slot as usize] = if self.run.apart && contiguous { self.target(store) } else { self.home(slot) };
+                    if store.ahead != 0 && si == 1 {
+                        let bytes = n * store.stored as usize;
+                        self.ask(self.target(store).wrapping_offset(store.ahead), bytes);
+                    }
+                    let place = if self.run.apart && contiguous { self.target(store) } else { self.home(slot) };
+                    self.set_slot(slot, place);
                 }
                 Step::Store { store, src } => {
                     // SAFETY: the caller's promise.
-                    unsafe { self.store(&self.run.plan.stores[store as usize], self.slot(src), tile) };
+                    unsafe { self.store(&self.plan.stores[store as usize], self.slot(src), tile) };
                 }
                 Step::Count { run, access, dst } => {
                     let (so, si) = self.strides(access, tile);
@@ -205,7 +264,7 @@ impl<'a> Frame<'a> {
                     }
                 }
                 Step::Inside { bounds, dst } => {
-                    let bounds = &self.run.plan.bounds[bounds as usize];
+                    let bounds = &self.plan.bounds[bounds as usize];
                     for row in 0..tile.rows {
                         let (low, high) = self.inside(bounds, tile, row);
                         // SAFETY: the slot holds a tile of bytes.
@@ -217,17 +276,17 @@ impl<'a> Frame<'a> {
                     }
                 }
                 Step::Along { reduce, src } => {
-                    let plan = &self.run.plan.reduces[reduce as usize];
+                    let plan = &self.plan.reduces[reduce as usize];
                     // SAFETY: the cell is ours and the slot holds a tile.
                     unsafe { (plan.loops.along)(self.slot(plan.cell), self.slot(src), number(self.position as isize), null, n) };
                 }
                 Step::Products { run, reduce, a, b } => {
-                    let plan = &self.run.plan.reduces[reduce as usize];
+                    let plan = &self.plan.reduces[reduce as usize];
                     // SAFETY: the cell is ours and the slots hold tiles.
                     unsafe { run(self.slot(plan.cell), self.slot(a), self.slot(b), null, n) };
                 }
                 Step::Across { reduce, src } => {
-                    let plan = &self.run.plan.reduces[reduce as usize];
+                    let plan = &self.plan.reduces[reduce as usize];
                     let (cell, src) = (self.slot(plan.cell), self.slot(src));
                     if plan.loops.search {
                         let search = SearchRows { best: self.slot(plan.aside), position: self.position as i64, rows: tile.rows };
@@ -240,7 +299,7 @@ impl<'a> Frame<'a> {
                 }
                 Step::Expand { src, dst, size } => {
                     let bytes = tile.columns * size as usize;
-                    for row in 0..self.run.plan.geometry.rows {
+                    for row in 0..self.plan.geometry.rows {
                         // SAFETY: the destination holds a tile of the geometry's rows, the source one row, in different memory.
                         unsafe { core::ptr::copy_nonoverlapping(self.slot(src), self.slot(dst).add(row * bytes), bytes) };
                     }
@@ -252,11 +311,11 @@ impl<'a> Frame<'a> {
                 Step::Acc { dst, size } => {
                     let (size, stride) = (size as usize, self.foreign.stride);
                     if tile.rows == 1 || stride == tile.columns {
-                        self.slots[dst as usize] = self.foreign.pointer;
+                        self.set_slot(dst, self.foreign.pointer);
                         continue;
                     }
                     let home = self.home(dst);
-                    self.slots[dst as usize] = home;
+                    self.set_slot(dst, home);
                     for row in 0..tile.rows {
                         // SAFETY: the caller's tile has these rows, the slot room for them.
                         unsafe {
@@ -287,13 +346,16 @@ impl<'a> Frame<'a> {
     /// Asks for a few cache lines that the next tiles need. Spread over the steps, the requests never fill the queue of the memory unit.
     #[inline]
     fn ask_ahead(&mut self) {
-        let Some((from, bytes)) = self.ahead.last_mut() else { return };
+        if self.waiting == 0 {
+            return;
+        }
+        let (from, bytes) = &mut self.ahead[self.waiting - 1];
         let now = (*bytes).min(PREFETCH_STEP);
         prefetch(*from, now);
         *from = from.wrapping_add(now);
         *bytes -= now;
         if *bytes == 0 {
-            self.ahead.pop();
+            self.waiting -= 1;
         }
     }
 
@@ -304,7 +366,7 @@ impl<'a> Frame<'a> {
     }
 
     /// The columns of a row of the tile that are inside all bounds.
-    fn inside(&self, bounds: &Bounds, tile: Tile, row: usize) -> (usize, usize) {
+    fn inside(&self, bounds: &Bounds, tile: &Tile, row: usize) -> (usize, usize) {
         let (mut low, mut high) = (0isize, tile.columns as isize);
         for &(access, extent) in bounds {
             let (so, si) = self.strides(access, tile);
@@ -329,7 +391,7 @@ impl<'a> Frame<'a> {
     }
 
     /// Whether the whole tile is inside all bounds.
-    fn is_inside(&self, bounds: &Bounds, tile: Tile) -> bool {
+    fn is_inside(&self, bounds: &Bounds, tile: &Tile) -> bool {
         bounds.iter().all(|&(access, extent)| {
             let (so, si) = self.strides(access, tile);
             let (down, right) = (so * (tile.rows as isize - 1), si * (tile.columns as isize - 1));
@@ -338,46 +400,63 @@ impl<'a> Frame<'a> {
         })
     }
 
+    /// Notes what a load that reads `bytes` bytes at `from` will read next. Later passes over the same block find it loaded.
+    #[inline]
+    fn foresee(&mut self, load: usize, from: *const u8, bytes: usize) {
+        // SAFETY: there is an entry for each load.
+        let last = unsafe { core::mem::replace(&mut *self.last.add(load), from) };
+        if from <= last {
+            return;
+        }
+        let step = match self.plan.geometry.mode {
+            // The same row of the next block.
+            Mode::Along => self.plan.loads[load].ahead,
+            // The tile as far ahead as this one is from the last.
+            Mode::Map | Mode::Across => from.addr().wrapping_sub(last.addr()) as isize,
+        };
+        if step != 0 {
+            self.ask(from.wrapping_offset(step), bytes);
+        }
+    }
+
+    /// Notes bytes that will be needed soon, unless there are many already.
+    #[inline]
+    fn ask(&mut self, from: *const u8, bytes: usize) {
+        if self.waiting < WAITING {
+            self.ahead[self.waiting] = (from, bytes);
+            self.waiting += 1;
+        }
+    }
+
     /// # Safety
     /// The buffer is readable where the bounds hold.
-    unsafe fn load(&mut self, number_of_load: usize, dst: Slot, tile: Tile) {
-        let load = &self.run.plan.loads[number_of_load];
+    unsafe fn load(&mut self, number_of_load: usize, dst: Slot, tile: &Tile, rows: usize, columns: usize) {
+        let load = &self.plan.loads[number_of_load];
         let buffer = self.run.buffers.address(load.buf);
         let from = buffer.wrapping_offset(self.offset(load.access) * load.stored as isize) as *const u8;
         let (so, si) = self.strides(load.access, tile);
-        let (rows, columns) = (tile.rows, tile.columns);
         let contiguous = (si == 1 || columns == 1) && (rows == 1 || so == columns as isize);
-        let inside = load.bounds.is_empty() || self.is_inside(&load.bounds, tile);
-        if self.run.plan.prefetch && si == 1 && from > self.last[number_of_load] {
-            let plan = self.run.plan;
-            // The next row of a row kernel, or the tile as far ahead as this one was from the last; later passes over a row find it loaded.
-            let step = match plan.geometry.mode {
-                Mode::Along => plan.accesses[load.access as usize].coeffs[plan.geometry.lane] * load.stored as isize,
-                Mode::Map | Mode::Across => from.addr().wrapping_sub(self.last[number_of_load].addr()) as isize,
-            };
-            self.last[number_of_load] = from;
-            if step != 0 {
-                let bytes = load.stored as usize * columns * if contiguous { rows } else { 1 };
-                self.ahead.push((from.wrapping_offset(step), bytes));
-            }
+        let inside = load.bounds.is_empty() || self.is_inside(&load.bounds, &Tile { rows, columns, ..*tile });
+        if self.plan.prefetch && si == 1 {
+            self.foresee(number_of_load, from, load.stored as usize * columns * if contiguous { rows } else { 1 });
         }
         if contiguous && inside && load.moves.native && !load.copied {
-            self.slots[dst as usize] = from as *mut u8;
+            self.set_slot(dst, from as *mut u8);
             return;
         }
         // A value kept for the row has its place there.
-        let home = match self.run.plan.homes[dst as usize].motion {
+        let home = match self.plan.homes[dst as usize].motion {
             Motion::Fixed => self.home(dst),
             Motion::Lane(_) | Motion::Row(_) => self.slot(dst),
         };
-        self.slots[dst as usize] = home;
+        self.set_slot(dst, home);
         let (held, stored) = (load.held as usize, load.stored as isize);
         let null = core::ptr::null();
         // SAFETY: the home holds a tile; the buffer is readable at every point that is inside.
         unsafe {
             if !inside {
                 for row in 0..rows {
-                    let (low, high) = self.inside(&load.bounds, tile, row);
+                    let (low, high) = self.inside(&load.bounds, &Tile { rows, columns, ..*tile }, row);
                     let to = home.add(row * columns * held);
                     to.write_bytes(0, columns * held);
                     if low < high {
@@ -408,7 +487,7 @@ impl<'a> Frame<'a> {
 
     /// # Safety
     /// The buffer is writable at every point of the tile.
-    unsafe fn store(&self, store: &StorePlan, src: *const u8, tile: Tile) {
+    unsafe fn store(&self, store: &StorePlan, src: *const u8, tile: &Tile) {
         let target = self.target(store);
         let (so, si) = self.strides(store.access, tile);
         let (rows, columns) = (tile.rows, tile.columns);

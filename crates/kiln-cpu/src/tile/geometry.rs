@@ -107,6 +107,9 @@ pub(super) fn region(dims: &[usize], tile: usize) -> Geometry {
 /// Above this many reduced points tiles go along them even if that is not the contiguous way to store results.
 const SHORT_ROW: usize = 32;
 
+/// How many times longer than others tiles along a reduced axis may be.
+const ALONG: usize = 4;
+
 /// Blocks of a column reduction that should exist, if they are not too narrow for that.
 const MIN_BLOCKS: usize = 4;
 
@@ -218,6 +221,8 @@ pub(super) fn choose(fused: &Fused, tile: usize, hot: usize, point: usize) -> Ge
         return Geometry { mode: Mode::Across, kept, inner, outer, lane: inner, rows, columns, lanes: columns, blocks, tiles, row, dims };
     }
 
+    // A row reduced right from memory takes no scratch memory: its tiles may be longer.
+    let tile = tile * ALONG;
     let inner = if searches { reduced_axes.last().copied() } else { long(reduced_axes) };
     let mut inner = inner;
     let lane = (0..kept).rev().find(|&a| dims[a] > 1);

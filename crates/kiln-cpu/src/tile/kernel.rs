@@ -97,20 +97,20 @@ impl FusedKernel {
     /// As [`FusedKernel::run`], for the blocks `first .. last`.
     unsafe fn task(&self, frame: &mut Frame<'_>, first: usize, last: usize) {
         let geometry = &self.plan.geometry;
-        geometry.blocks.seek(first, &mut frame.coords);
+        geometry.blocks.seek(first, frame.coords());
         for _ in first..last {
             // SAFETY: the caller's promise.
             unsafe {
                 match geometry.mode {
                     Mode::Map => {
                         let tile = self.tile(frame);
-                        frame.execute(&self.plan.first, tile);
+                        frame.execute(&self.plan.first, &tile);
                     }
                     Mode::Along => self.rows(frame),
                     Mode::Across => self.columns(frame),
                 }
             }
-            geometry.blocks.advance(&mut frame.coords);
+            geometry.blocks.advance(frame.coords());
         }
     }
 
@@ -118,8 +118,8 @@ impl FusedKernel {
     #[inline]
     fn tile(&self, frame: &Frame<'_>) -> Tile {
         let g = &self.plan.geometry;
-        let rows = g.rows.min(g.dims[g.outer] - frame.coords[g.outer]);
-        let columns = g.columns.min(g.dims[g.inner] - frame.coords[g.inner]);
+        let rows = g.rows.min(g.dims[g.outer] - frame.coord(g.outer));
+        let columns = g.columns.min(g.dims[g.inner] - frame.coord(g.inner));
         Tile { outer: g.outer, inner: g.inner, rows, columns }
     }
 
@@ -130,22 +130,22 @@ impl FusedKernel {
     unsafe fn rows(&self, frame: &mut Frame<'_>) {
         let plan = &self.plan;
         let g = &plan.geometry;
-        let start = frame.coords[g.lane];
+        let start = frame.coord(g.lane);
         let lanes = g.lanes.min(g.dims[g.lane] - start);
         // An axis of size 1 stands for the rows of a tile of kept values.
         let kept = Tile { outer: g.lane, inner: g.lane, rows: 1, columns: lanes };
         // SAFETY: the caller's promise; cells and kept values are ours.
         unsafe {
-            frame.execute(&plan.first, kept);
+            frame.execute(&plan.first, &kept);
             for pass in &plan.passes {
                 for lane in 0..lanes {
-                    frame.coords[g.lane] = start + lane;
+                    frame.set_coord(g.lane, start + lane);
                     self.row(frame, pass, lane);
                 }
-                frame.coords[g.lane] = start;
-                frame.execute(&pass.after, kept);
+                frame.set_coord(g.lane, start);
+                frame.execute(&pass.after, &kept);
             }
-            frame.execute(&plan.last, kept);
+            frame.execute(&plan.last, &kept);
         }
     }
 
@@ -160,23 +160,23 @@ impl FusedKernel {
         // SAFETY: the caller's promise; cells are ours, results have an element per lane.
         unsafe {
             for reduce in &plan.reduces[pass.reduces.clone()] {
-                (reduce.loops.start_cell)(frame.slots[reduce.cell as usize], null, null, null, 1);
+                (reduce.loops.start_cell)(frame.slot(reduce.cell), null, null, null, 1);
             }
             frame.position = 0;
             for _ in 0..g.tiles.count {
                 frame.move_slots(lane, lane * g.row + frame.position);
                 let tile = self.tile(frame);
-                frame.execute(&pass.steps, tile);
+                frame.execute(&pass.steps, &tile);
                 frame.position += tile.rows * tile.columns;
-                g.tiles.advance(&mut frame.coords);
+                g.tiles.advance(frame.coords());
             }
             for reduce in &plan.reduces[pass.reduces.clone()] {
-                let result = frame.slots[reduce.result as usize].add(lane * reduce.size as usize);
-                let cell = frame.slots[reduce.cell as usize];
+                let result = frame.slot(reduce.result).add(lane * reduce.size as usize);
+                let cell = frame.slot(reduce.cell);
                 match reduce.wrap {
                     None => (reduce.loops.finish_cell)(result, cell, null, null, 1),
                     Some(wrap) => {
-                        let raw = frame.slots[reduce.aside as usize];
+                        let raw = frame.slot(reduce.aside);
                         (reduce.loops.finish_cell)(raw, cell, null, null, 1);
                         wrap(result, raw, null, null, 1);
                     }
@@ -192,16 +192,16 @@ impl FusedKernel {
     unsafe fn columns(&self, frame: &mut Frame<'_>) {
         let plan = &self.plan;
         let g = &plan.geometry;
-        let lanes = g.lanes.min(g.dims[g.lane] - frame.coords[g.lane]);
+        let lanes = g.lanes.min(g.dims[g.lane] - frame.coord(g.lane));
         let kept = Tile { outer: g.outer, inner: g.inner, rows: 1, columns: lanes };
         // SAFETY: the caller's promise; accumulators and kept values are ours.
         unsafe {
-            frame.execute(&plan.first, kept);
+            frame.execute(&plan.first, &kept);
             for pass in &plan.passes {
                 self.column_pass(frame, pass, lanes);
-                frame.execute(&pass.after, kept);
+                frame.execute(&pass.after, &kept);
             }
-            frame.execute(&plan.last, kept);
+            frame.execute(&plan.last, &kept);
         }
     }
 
@@ -218,9 +218,9 @@ impl FusedKernel {
         // SAFETY: the caller's promise; accumulators, results and what is set aside have an element per lane.
         unsafe {
             for reduce in reduces {
-                (reduce.loops.start)(frame.slots[reduce.cell as usize], null, null, null, lanes);
+                (reduce.loops.start)(frame.slot(reduce.cell), null, null, null, lanes);
                 if reduce.add.is_some() {
-                    (reduce.loops.start)(frame.slots[reduce.aside as usize], null, null, null, lanes);
+                    (reduce.loops.start)(frame.slot(reduce.aside), null, null, null, lanes);
                 }
             }
             let (mut elements, mut staged) = (0, 0);
@@ -228,7 +228,7 @@ impl FusedKernel {
             for _ in 0..g.tiles.count {
                 frame.move_slots(0, elements);
                 let tile = self.tile(frame);
-                frame.execute(&pass.steps, tile);
+                frame.execute(&pass.steps, &tile);
                 frame.position += tile.rows;
                 elements += tile.rows * tile.columns;
                 staged += tile.rows;
@@ -236,11 +236,10 @@ impl FusedKernel {
                     staged = 0;
                     reduces.iter().for_each(|reduce| set_aside(frame, reduce, lanes));
                 }
-                g.tiles.advance(&mut frame.coords);
+                g.tiles.advance(frame.coords());
             }
             for reduce in reduces {
-                let (cell, aside, result) =
-                    (frame.slots[reduce.cell as usize], frame.slots[reduce.aside as usize], frame.slots[reduce.result as usize]);
+                let (cell, aside, result) = (frame.slot(reduce.cell), frame.slot(reduce.aside), frame.slot(reduce.result));
                 match (reduce.add, reduce.wrap) {
                     (Some(add), _) => add(result, cell, aside, null, lanes),
                     (None, Some(wrap)) => wrap(result, cell, null, null, lanes),
@@ -257,7 +256,7 @@ impl FusedKernel {
 /// Accumulators and what is set aside have an element per lane.
 unsafe fn set_aside(frame: &mut Frame<'_>, reduce: &super::step::ReducePlan, lanes: usize) {
     let Some(add) = reduce.add else { return };
-    let (cell, aside, result) = (frame.slots[reduce.cell as usize], frame.slots[reduce.aside as usize], frame.slots[reduce.result as usize]);
+    let (cell, aside, result) = (frame.slot(reduce.cell), frame.slot(reduce.aside), frame.slot(reduce.result));
     let null = core::ptr::null();
     // SAFETY: the caller's promise; a loop's destination must not be a source, so the sum goes through the result's place.
     unsafe {
@@ -333,18 +332,18 @@ impl TileRun<'_> {
         let plan = self.run.plan;
         let g = &plan.geometry;
         let mut frame = Frame::new(&self.run)?;
-        frame.coords[..region.batch.len()].copy_from_slice(region.batch);
+        frame.coords()[..region.batch.len()].copy_from_slice(region.batch);
         let size = plan.foreign_size();
         let columns = region.columns.min(g.columns).max(1);
         let rows = (g.columns / columns).max(1);
         for row in (0..region.rows).step_by(rows) {
             for column in (0..region.columns).step_by(columns) {
-                frame.coords[g.outer] = region.row + row;
-                frame.coords[g.inner] = region.column + column;
+                frame.set_coord(g.outer, region.row + row);
+                frame.set_coord(g.inner, region.column + column);
                 let tile = Tile { outer: g.outer, inner: g.inner, rows: rows.min(region.rows - row), columns: columns.min(region.columns - column) };
                 frame.foreign = Foreign { pointer: data.wrapping_add((row * stride + column) * size), stride };
                 // SAFETY: the caller's promise.
-                unsafe { frame.execute(&plan.first, tile) };
+                unsafe { frame.execute(&plan.first, &tile) };
             }
         }
         if plan.stores.iter().any(|s| s.stream) {

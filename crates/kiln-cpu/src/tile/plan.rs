@@ -39,7 +39,9 @@ const SMALL_TILE: usize = 256;
 /// A prepared kernel or expression.
 pub(super) struct Plan {
     pub geometry: Geometry,
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<Affine>,
+    /// One coefficient for each access and axis of the geometry.
+    pub coeffs: Vec<isize>,
     pub bounds: Vec<Bounds>,
     pub loads: Vec<LoadPlan>,
     pub stores: Vec<StorePlan>,
@@ -112,7 +114,16 @@ struct Builder<'a> {
     /// Values computed together with their first operand, and on which operands.
     pairs: Vec<Option<(Pair, Operands)>>,
     /// Sums of products computed without the products, by the number of the reduction.
-    products: Vec<Option<[ValueId; 2]>>,
+    products: Vec<Option<Products>>,
+}
+
+/// What a sum of products that are not computed by themselves sums.
+#[derive(Clone, Copy)]
+enum Products {
+    /// The products of two values.
+    Of([ValueId; 2]),
+    /// The squares of the differences of a value and one that is the same for the whole row.
+    Deviations([ValueId; 2]),
 }
 
 /// Kind in which a value is held.
@@ -162,6 +173,7 @@ impl<'a> Builder<'a> {
         let plan = Plan {
             geometry,
             accesses: Vec::new(),
+            coeffs: Vec::new(),
             bounds: Vec::new(),
             loads: Vec::new(),
             stores: Vec::new(),
@@ -249,15 +261,21 @@ impl<'a> Builder<'a> {
     }
 
     fn access(&mut self, affine: &Affine) -> AccessId {
-        let geometry = &self.plan.geometry;
-        let coeffs = (0..geometry.dims.len()).map(|a| geometry.coefficient(&affine.coeffs, a, self.fused_kept)).collect();
-        let access = Access { affine: affine.clone(), coeffs };
-        let same = |a: &Access| a.affine == access.affine;
-        if let Some(found) = self.plan.accesses.iter().position(same) {
+        if let Some(found) = self.plan.accesses.iter().position(|a| a == affine) {
             return found as AccessId;
         }
-        self.plan.accesses.push(access);
+        let geometry = &self.plan.geometry;
+        let coeffs = (0..geometry.dims.len()).map(|a| geometry.coefficient(&affine.coeffs, a, self.fused_kept));
+        self.plan.coeffs.extend(coeffs);
+        self.plan.accesses.push(affine.clone());
         self.plan.accesses.len() as AccessId - 1
+    }
+
+    /// Bytes from a row of a row kernel to the same row of the next block.
+    fn next_block(&self, affine: &Affine, spec: &BufSpec) -> isize {
+        let geometry = &self.plan.geometry;
+        let by_lane = geometry.coefficient(&affine.coeffs, geometry.lane, self.fused_kept);
+        by_lane * (geometry.lanes * spec.dtype.size()) as isize
     }
 
     fn bounds(&mut self, bounds: &[Bound]) -> Bounds {
@@ -535,14 +553,21 @@ impl<'a> Builder<'a> {
     fn plan_store(&mut self, n: usize) -> u16 {
         let store = &self.expr.stores[n];
         let spec = &self.bufs[store.buf.index()];
+        let streamed = spec.bytes() >= STREAM_BYTES;
+        let geometry = &self.plan.geometry;
+        let ahead = match geometry.mode {
+            Mode::Along if self.plan.prefetch && !streamed => self.next_block(&store.index, spec),
+            Mode::Along | Mode::Map | Mode::Across => 0,
+        };
         let plan = StorePlan {
+            ahead,
             buf: store.buf,
             access: self.access(&store.index),
             moves: moves_of(spec.dtype, self.simd),
             stored: spec.dtype.size() as u8,
             held: Kind::of(spec.dtype).size() as u8,
             len: spec.len,
-            stream: spec.bytes() >= STREAM_BYTES,
+            stream: streamed,
         };
         self.plan.stores.push(plan);
         self.plan.stores.len() as u16 - 1

@@ -129,40 +129,75 @@ impl<F: Fold> Loop for Along<F> {
     }
 }
 
+/// Accumulators of a sum of f32.
+const SUMS: usize = 64;
+
+/// The sum of accumulators, by a fixed tree.
+#[inline(always)]
+fn total(mut acc: [f32; SUMS]) -> f64 {
+    let mut width = SUMS / 2;
+    while width > 0 {
+        for k in 0..width {
+            acc[k] += acc[k + width];
+        }
+        width /= 2;
+    }
+    acc[0] as f64
+}
+
 /// Joins the products of the `n` elements of `a` and `b` to the sum in the cell `dst`.
 struct ProductsAlong;
 
 impl Loop for ProductsAlong {
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
-        const LANES: usize = 64;
         // SAFETY: `n` elements are readable in both, and the cell is ours.
         let (x, y, cell) =
             unsafe { (core::slice::from_raw_parts(a as *const f32, n), core::slice::from_raw_parts(b as *const f32, n), &mut *(dst as *mut f64)) };
-        let mut acc = [0f32; LANES];
-        let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<LANES>(), y.as_chunks::<LANES>());
+        let mut acc = [0f32; SUMS];
+        let ((x, x_rest), (y, y_rest)) = (x.as_chunks::<SUMS>(), y.as_chunks::<SUMS>());
         for (x, y) in x.iter().zip(y) {
-            for k in 0..LANES {
+            for k in 0..SUMS {
                 acc[k] += x[k] * y[k];
             }
         }
         for ((acc, x), y) in acc.iter_mut().zip(x_rest).zip(y_rest) {
             *acc += x * y;
         }
-        let mut width = LANES / 2;
-        while width > 0 {
-            for k in 0..width {
-                acc[k] += acc[k + width];
+        *cell += total(acc);
+    }
+}
+
+/// Joins the squares of the differences of the `n` elements of `a` and the element at `b` to the sum in the cell `dst`.
+struct DeviationsAlong;
+
+impl Loop for DeviationsAlong {
+    #[inline(always)]
+    unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
+        // SAFETY: `n` elements are readable at `a` and one at `b`, and the cell is ours.
+        let (x, middle, cell) = unsafe { (core::slice::from_raw_parts(a as *const f32, n), *(b as *const f32), &mut *(dst as *mut f64)) };
+        let mut acc = [0f32; SUMS];
+        let (blocks, rest) = x.as_chunks::<SUMS>();
+        for block in blocks {
+            for k in 0..SUMS {
+                acc[k] += (block[k] - middle) * (block[k] - middle);
             }
-            width /= 2;
         }
-        *cell += acc[0] as f64;
+        for (acc, x) in acc.iter_mut().zip(rest) {
+            *acc += (x - middle) * (x - middle);
+        }
+        *cell += total(acc);
     }
 }
 
 /// The loop that joins a tile of products of f32 to a sum, like [`ReduceLoops::along`] after a multiplication.
 pub(super) fn products_along(level: Level) -> LoopFn {
     compiled::<ProductsAlong>(level)
+}
+
+/// The loop that joins the squared differences of a tile of f32 and one number to a sum.
+pub(super) fn deviations_along(level: Level) -> LoopFn {
+    compiled::<DeviationsAlong>(level)
 }
 
 /// Joins `b` rows of `n` elements each at `a` to the `n` accumulators at `dst`.

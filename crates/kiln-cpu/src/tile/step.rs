@@ -2,7 +2,7 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use kiln_ir::{Affine, BufId};
+use kiln_ir::BufId;
 use smallvec::SmallVec;
 
 use super::reduction::ReduceLoops;
@@ -34,7 +34,7 @@ pub(super) enum Step {
     Inside { bounds: u16, dst: Slot },
     /// Joins a tile to a cell.
     Along { reduce: u16, src: Slot },
-    /// Joins the products of two tiles to the sum in a cell.
+    /// Joins the products of two tiles, or the squared differences of a tile and one element, to the sum in a cell.
     Products { run: LoopFn, reduce: u16, a: Slot, b: Slot },
     /// Joins the tile's rows to accumulators.
     Across { reduce: u16, src: Slot },
@@ -63,14 +63,6 @@ pub(super) enum WordForm {
     Bool,
 }
 
-/// An affine function over the geometry's axes.
-#[derive(Clone, Debug)]
-pub(super) struct Access {
-    /// For the origin: base and run-time parts.
-    pub affine: Affine,
-    pub coeffs: SmallVec<[isize; 8]>,
-}
-
 /// Conditions on the coordinates: accesses and their extents.
 pub(super) type Bounds = SmallVec<[(AccessId, usize); 2]>;
 
@@ -86,6 +78,8 @@ pub(super) struct LoadPlan {
     pub held: u8,
     /// Elements the buffer holds.
     pub len: usize,
+    /// Row kernels: bytes from a row to the same row of the next block, which is asked for in advance.
+    pub ahead: isize,
     /// Copied even where the tile could read the buffer itself.
     pub copied: bool,
 }
@@ -100,6 +94,8 @@ pub(super) struct StorePlan {
     pub held: u8,
     /// Elements the buffer holds, to tell whether it overlaps one that is read.
     pub len: usize,
+    /// As for loads: the next block's destination is asked for too, lest its stores wait for it.
+    pub ahead: isize,
     /// Written past the caches.
     pub stream: bool,
 }

@@ -24,6 +24,7 @@ impl Builder<'_> {
                 let load = &expr.loads[*n as usize];
                 let spec = &self.bufs[load.buf.index()];
                 let plan = LoadPlan {
+                    ahead: self.next_block(&load.index, spec),
                     buf: load.buf,
                     access: self.access(&load.index),
                     bounds: self.bounds(&load.bounds),
@@ -217,14 +218,22 @@ impl Builder<'_> {
                 }
                 let reduce = self.plan.reduces.iter().position(|p| Some(p.result) == self.kept[r]).ok_or("an unplanned reduction")? as u16;
                 let (src, spread) = self.as_vector(operands[0], steps)?;
-                let other = operands.get(1).map(|&x| self.as_vector(x, steps)).transpose()?;
-                steps.push(match other {
-                    Some((other, _)) => Step::Products { run: reduction::products_along(self.simd), reduce, a: src, b: other },
+                let mut spreads = [spread, None];
+                let step = match self.products[r] {
+                    Some(Products::Of([_, other])) => {
+                        let (other, spread) = self.as_vector(other, steps)?;
+                        spreads[1] = spread;
+                        Step::Products { run: reduction::products_along(self.simd), reduce, a: src, b: other }
+                    }
+                    Some(Products::Deviations([_, middle])) => {
+                        let (middle, _) = self.operand(Section::Full, middle)?;
+                        Step::Products { run: reduction::deviations_along(self.simd), reduce, a: src, b: middle }
+                    }
                     None if along => Step::Along { reduce, src },
                     None => Step::Across { reduce, src },
-                });
-                let spread = spread.into_iter().chain(other.and_then(|(_, spread)| spread));
-                spread.for_each(|(size, offset)| self.release(size, offset));
+                };
+                steps.push(step);
+                spreads.into_iter().flatten().for_each(|(size, offset)| self.release(size, offset));
             }
             // The last users of a value may be reductions.
             if !reduces.is_empty() {
@@ -243,10 +252,7 @@ impl Builder<'_> {
         for n in order {
             let (src, spread) = self.as_vector(expr.stores[n].value, steps)?;
             let existing = placed.contains(&n).then(|| {
-                self.plan
-                    .stores
-                    .iter()
-                    .rposition(|s| s.buf == expr.stores[n].buf && self.plan.accesses[s.access as usize].affine == expr.stores[n].index)
+                self.plan.stores.iter().rposition(|s| s.buf == expr.stores[n].buf && self.plan.accesses[s.access as usize] == expr.stores[n].index)
             });
             let store = match existing.flatten() {
                 Some(store) => store as u16,
@@ -279,10 +285,10 @@ impl Builder<'_> {
         }
     }
 
-    /// What reduction `r` joins: a value, or two whose products it sums.
+    /// What reduction `r` joins: a value, or two that it combines itself.
     pub(super) fn reduce_operands(&self, r: usize) -> Operands {
         match (&self.products[r], &self.expr.values[r].inst) {
-            (Some(factors), _) => factors.iter().copied().collect(),
+            (Some(Products::Of(factors) | Products::Deviations(factors)), _) => factors.iter().copied().collect(),
             (None, Inst::Reduce(_, x)) => core::iter::once(*x).collect(),
             (None, _) => Operands::new(),
         }
@@ -317,14 +323,9 @@ impl Builder<'_> {
         if !used_later {
             return false;
         }
-        if let Inst::Load(n) = &expr.values[k].inst {
-            let load = &expr.loads[*n as usize];
-            let geometry = &self.plan.geometry;
-            let stride = geometry.coefficient(&load.index.coeffs, geometry.inner, self.fused_kept);
-            // A contiguous load is as good as a kept value.
-            if matches!(stride, 0 | 1) {
-                return false;
-            }
+        // Reading in order is as good as keeping, and so is a simple op on what is read.
+        if self.is_read_in_order(k) || self.is_cheap(k) {
+            return false;
         }
         let geometry = &self.plan.geometry;
         let points = geometry.row * if geometry.mode == Mode::Along { geometry.lanes } else { geometry.columns };
