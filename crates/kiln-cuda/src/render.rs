@@ -17,6 +17,7 @@ pub(crate) mod template;
 pub mod text;
 pub mod tile;
 pub(crate) mod walk;
+pub(crate) mod warpgroup;
 
 use kiln_ir::{Kernel, Program, RuntimeError};
 

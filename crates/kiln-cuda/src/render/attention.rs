@@ -142,7 +142,7 @@ pub fn render(k: &AttentionKernel, _: &Program, chip: &Chip) -> Result<Steps, Ru
     let steps = if d <= 256 && e <= 256 && (queries <= 4 || rows <= 16) {
         decode(&mut a, chip, out, lse)?
     } else if a.fits_tensor_cores(&[0, 1, 2]) {
-        vec![mma(&a, out, lse)?]
+        vec![if chip.sm == 90 && d == e && matches!(d, 64 | 128) { wgmma(&a, out, lse)? } else { mma(&a, out, lse)? }]
     } else {
         let wide = chunk(e, k.dtype);
         let (tiles, chunks) = (queries.div_ceil(64), e.div_ceil(wide).max(1));
@@ -182,6 +182,29 @@ fn mma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError> 
     params.extend([out, lse, Param::Args]);
     let shared = (16 * warps * (d + 8) + 2 * block * (d + e + 16)) * 2;
     Ok(step(source, grid(batch * heads * tiles)?, 32 * warps as u32, shared, params))
+}
+
+/// The warpgroup kernel.
+fn wgmma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError> {
+    let [batch, heads, _] = a.k.heads;
+    let [d, e] = a.k.width;
+    let consumers = 2;
+    let side = 64 * consumers;
+    let tiles = a.k.length[0].div_ceil(side);
+    let mut columns = vec![128, e];
+    columns.dedup();
+    let source = tensor_text(a, &[0])
+        .number("CONSUMERS", consumers as i128)
+        .number("PRODUCER_REGISTERS", 40)
+        .number("CONSUMER_REGISTERS", 232)
+        .number("TILES_T", tiles as i128)
+        .body(&super::warpgroup::products(if a.k.dtype == DType::BF16 { "bf16" } else { "f16" }, &columns))
+        .body(include_str!("cuda/attention_wgmma.cu"))
+        .entry("attention_wgmma");
+    let mut params = a.operands(3);
+    params.extend([out, lse, Param::Args]);
+    let shared = 2048 + (side * d + 2 * 128 * (d + e)) * 2;
+    Ok(step(source, grid(batch * heads * tiles)?, 128 + 128 * consumers as u32, shared, params))
 }
 
 /// The text of the tensor-core kernels up to their constants.

@@ -3,7 +3,9 @@ use kiln_ir::op::AttentionAttrs;
 use kiln_ir::{DType, Graph, Op};
 use smallvec::smallvec;
 
-use crate::oracle::{Draw, check_within};
+use kiln_cuda::steps::Chip;
+
+use crate::oracle::{Draw, check_on};
 
 /// One geometry: batch, query heads, key heads, queries, keys, widths, and the shapes of mask and bias.
 struct Case {
@@ -17,6 +19,10 @@ struct Case {
 const PLAIN: Case = Case { sizes: [2, 2, 2, 20, 24, 8, 8], causal: false, softcap: 0.0, mask: None, bias: None };
 
 fn check_case(draw: &mut Draw, dtype: DType, case: &Case, swapped: bool) {
+    check_case_on(&Chip::of(80), draw, dtype, case, swapped);
+}
+
+fn check_case_on(chip: &Chip, draw: &mut Draw, dtype: DType, case: &Case, swapped: bool) {
     let [b, h, g, t, s, d, e] = case.sizes;
     let attrs = AttentionAttrs {
         scale: (1.0 / (d.max(1) as f64).sqrt()).to_bits(),
@@ -56,10 +62,10 @@ fn check_case(draw: &mut Draw, dtype: DType, case: &Case, swapped: bool) {
     let dq = graph.add(Op::AttentionGrad(attrs), &all).unwrap();
     let (dk, dv) = (graph.get(dq, 1).unwrap(), graph.get(dq, 2).unwrap());
     graph.outputs = vec![out, lse];
-    check_within(&graph, &inputs, &[], 4.0);
+    check_on(chip, &graph, &inputs, &[], 4.0);
     graph.outputs = vec![out, dq, dk, dv];
     // Half outputs enter the gradient rounded.
-    check_within(&graph, &inputs, &[], 20.0);
+    check_on(chip, &graph, &inputs, &[], 20.0);
 }
 
 #[test]
@@ -134,7 +140,7 @@ fn a_fully_masked_row_gives_zero_and_nan_is_kept() {
             inputs[0].set(4 * 5, Scalar::Float(f64::NAN));
         }
         inputs.push(hidden);
-        check_within(&g, &inputs, &[], 1.0);
+        check_on(&Chip::of(80), &g, &inputs, &[], 1.0);
     }
 }
 
@@ -152,5 +158,20 @@ fn attention_of_half_floats_runs_on_tensor_cores() {
     ];
     for (n, case) in cases.iter().enumerate() {
         check_case(&mut draw, if n % 2 == 0 { DType::BF16 } else { DType::F16 }, case, n % 3 == 1);
+    }
+}
+
+#[test]
+fn attention_of_half_floats_runs_on_warpgroups() {
+    let mut draw = Draw(38);
+    let base = Case { sizes: [1, 2, 1, 70, 300, 128, 128], ..PLAIN };
+    let cases = [
+        Case { causal: true, ..base },
+        Case { sizes: [1, 1, 1, 150, 520, 64, 64], ..base },
+        Case { sizes: [1, 2, 2, 140, 100, 64, 64], causal: true, softcap: 2.0, bias: Some(&[2, 140, 1]), ..base },
+        Case { sizes: [2, 1, 1, 17, 129, 128, 128], mask: Some(&[17, 129]), ..base },
+    ];
+    for (n, case) in cases.iter().enumerate() {
+        check_case_on(&Chip::of(90), &mut draw, if n % 2 == 0 { DType::BF16 } else { DType::F16 }, case, n % 2 == 1);
     }
 }

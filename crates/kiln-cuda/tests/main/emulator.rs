@@ -32,8 +32,9 @@ fn library(step: &Step) -> PathBuf {
     let call: Vec<String> = (0..step.params.len()).map(|n| format!("parameters[{n}]")).collect();
     let words = vec!["uint64_t"; step.params.len()].join(", ");
     let code = format!(
-        "#include \"cuda_on_host.h\"\n{}\nstatic const uint64_t* parameters;\nstatic void call() {{ ((void (*)({words})){})({}); }}\n\
+        "#define KILN_BF16 {}\n#include \"cuda_on_host.h\"\n{}\nstatic const uint64_t* parameters;\nstatic void call() {{ ((void (*)({words})){})({}); }}\n\
          extern \"C\" void kiln_launch(const unsigned* grid, const unsigned* block, const uint64_t* p) {{ parameters = p; run_grid(grid, block, call); }}\n",
+        step.source.code.contains("\n#define BRAIN (1)") as u8,
         step.source.code,
         step.source.entry,
         call.join(", "),

@@ -165,6 +165,10 @@ static inline unsigned pack_f16(float lo, float hi) { return float_to_f16(lo) | 
 static inline unsigned pack_bf16(float lo, float hi) { return float_to_bf16(lo) | (unsigned)float_to_bf16(hi) << 16; }
 
 // ---- tensor cores, matrix loads and asynchronous copies
+// Which halves warpgroups multiply: set by the harness from the text.
+#ifndef KILN_BF16
+#define KILN_BF16 0
+#endif
 static const size_t SHARED = 256 << 10;
 alignas(1024) unsigned char shared_memory[SHARED];
 extern uint4 shared_bytes[];
@@ -217,6 +221,81 @@ template <bool BF16> static inline void multiply(float (&d)[4], const unsigned (
     __syncwarp();
 }
 
+// ---- warpgroups: products happen at once; the wait for them is a wait for nothing
+struct SharedBarrier { int pending, count; };
+static inline SharedBarrier* barrier_at(unsigned at) { return (SharedBarrier*)(shared_memory + at); }
+// The phase is kept beside, by address.
+static unsigned barrier_phase[SHARED / 8];
+static inline void barrier_init(unsigned at, unsigned count) { *barrier_at(at) = {(int)count, (int)count}; barrier_phase[at / 8] = 0; }
+static inline void barrier_arrive(unsigned at) {
+    SharedBarrier* b = barrier_at(at);
+    if (--b->pending == 0) { b->pending = b->count; barrier_phase[at / 8]++; }
+}
+static inline void barrier_wait(unsigned at, unsigned parity) {
+    long spins = 0;
+    while ((barrier_phase[at / 8] & 1) == parity) {
+        yield_to_next();
+        if (++spins > 10000000) { fprintf(stderr, "emulator: a shared barrier waits for ever\n"); abort(); }
+    }
+}
+static inline void fence_products() {}
+static inline void fence_barriers() {}
+static inline void products_begin() {}
+static inline void products_commit() {}
+template <int N> static inline void products_wait() {}
+template <int N> static inline void registers_down() {}
+template <int N> static inline void registers_up() {}
+template <int N> static inline void settle(float (&)[N]) {}
+static Barrier group_barriers[MAX_THREADS / 128];
+static inline void group_sync() { int g = current / 128; wait_at(group_barriers[g], g * 128, g * 128 + 128, 0); }
+static inline float half_at(unsigned place) {
+    // 128-byte swizzle: address bits 4 to 6 are exchanged with bits 7 to 9.
+    place ^= (place >> 7 & 7) << 4;
+    unsigned short v;
+    if (place + 2 > SHARED) { fprintf(stderr, "emulator: a misplaced operand\n"); abort(); }
+    memcpy(&v, shared_memory + place, 2);
+    return KILN_BF16 ? __uint_as_float((unsigned)v << 16) : f16_to_float(v);
+}
+struct Operand {
+    unsigned start, leading, stride;
+    Operand(unsigned long long d) : start((d & 0x3fff) << 4), leading((d >> 16 & 0x3fff) << 4), stride((d >> 32 & 0x3fff) << 4) {
+        if (d >> 62 != 1) { fprintf(stderr, "emulator: an operand without 128-byte swizzle\n"); abort(); }
+    }
+    // Element k of row r where the summed dimension is contiguous.
+    float along(int r, int k) const { return half_at(start + r / 8 * stride + r % 8 * 128 + k * 2); }
+    // Element k of column n where columns are contiguous.
+    float across(int n, int k) const { return half_at(start + n / 64 * leading + n % 64 * 2 + k / 8 * stride + k % 8 * 128); }
+};
+template <int R> static inline void multiply_shared(float (&d)[R], unsigned long long a, unsigned long long b, int more) {
+    group_sync();
+    Operand left(a), right(b);
+    int t = current % 128, lane = t % 32;
+    for (int i = 0; i < R; i++) {
+        int row = t / 32 * 16 + lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        float sum = more ? d[i] : 0;
+        for (int k = 0; k < 16; k++) sum += left.along(row, k) * right.along(column, k);
+        d[i] = sum;
+    }
+    group_sync();
+}
+template <int R> static inline void multiply_registers(float (&d)[R], const unsigned (&a)[4], unsigned long long b) {
+    Operand right(b);
+    memcpy(&slot<Fragments>(current & 31), a, 16);
+    __syncwarp();
+    int t = current % 128, lane = t % 32;
+    for (int i = 0; i < R; i++) {
+        int row = lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        float sum = d[i];
+        for (int k = 0; k < 16; k++) {
+            const Fragments& f = slot<Fragments>((row % 8) * 4 + (k % 8) / 2);
+            unsigned short v = (unsigned short)(f.a[(k / 8) * 2 + row / 8] >> (16 * (k % 2)));
+            sum += (KILN_BF16 ? __uint_as_float((unsigned)v << 16) : f16_to_float(v)) * right.across(column, k);
+        }
+        d[i] = sum;
+    }
+    group_sync();
+}
+
 // ---- launches
 template <typename F> static void run_block(F) {}
 static void run_grid(const unsigned grid[3], const unsigned block[3], void (*f)()) {
@@ -231,6 +310,7 @@ static void run_grid(const unsigned grid[3], const unsigned block[3], void (*f)(
         memset(&block_barrier, 0, sizeof block_barrier);
         memset(warp_barriers, 0, sizeof warp_barriers);
         memset(named_barriers, 0, sizeof named_barriers);
+        memset(group_barriers, 0, sizeof group_barriers);
         for (int t = 0; t < threads_in_block; t++) {
             void** top = (void**)(stacks + STACK * (t + 1) - 56);
             top[0] = 0;

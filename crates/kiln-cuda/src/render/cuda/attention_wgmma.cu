@@ -1,0 +1,208 @@
+// Attention for half floats on warpgroups (after Shah et al., "FlashAttention-3", 2024): one warpgroup fetches keys and values two tiles ahead, CONSUMERS others own 64
+// queries each. A consumer's product with the next keys runs while it works on the probabilities of the last, and consumers take turns at starting products.
+#define SIDE (64 * CONSUMERS)
+#define KEY_TILE 128
+#define D_PANELS (D / 64)
+#define E_PANELS (E / 64)
+#define LOG2E 1.4426950408889634
+#define LN2 0.6931471805599453f
+#define PLAIN_SCORES (!HAS_CAP && !HAS_BIAS && SCALE > 0)
+
+// A share of ROWS rows of PANELS panels: rows from `limit` on are zeros. 128 threads.
+template <i32 ROWS, i32 PANELS> __device__ __forceinline__ void fetch(u32 to, const T* from, i64 step, i32 row0, i32 limit, i32 t) {
+    const i32 part = t % (PANELS * 8), first = t / (PANELS * 8);
+    const T* at = from + part * 8;
+    const u32 panel = to + (u32)(part / 8 * ROWS * 128);
+#pragma unroll
+    for (i32 i = 0; i < ROWS * PANELS * 8 / 128; i++) {
+        const i32 r = first + i * (128 / (PANELS * 8));
+        const bool there = row0 + r < limit;
+        copy_async_16(panel + piece(r, part % 8), at + (there ? (i64)(row0 + r) * step : 0), there ? 16 : 0);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128 + 128 * CONSUMERS, 1) attention_wgmma(const T* q, const T* k, const T* v, const u8* mask, const T* bias, T* out, float* lse, const u64* args) {
+    extern __shared__ uint4 shared_bytes[];
+    // Q, two tiles of keys, two of values; barriers before them.
+    const u32 base = shared_address(shared_bytes), q_at = (base + 1024) & ~1023u;
+    const u32 k_at = q_at + SIDE * D * 2, v_at = k_at + 2 * KEY_TILE * D * 2;
+    const u32 q_full = base, k_full = base + 8, v_full = base + 24, k_empty = base + 40, v_empty = base + 56;
+    const i32 group = threadIdx.x / 128, t = threadIdx.x % 128;
+    i32 block = blockIdx.x;
+    const i32 t0 = (TILES_T - 1 - block % TILES_T) * SIDE;
+    block /= TILES_T;
+    const i32 h = block % HEADS, b = block / HEADS, g = h / (HEADS / GROUPS);
+    const i32 end = visible(min(t0 + SIDE - 1, (i32)QUERIES - 1)), tiles = (end + KEY_TILE - 1) / KEY_TILE;
+    if (threadIdx.x == 0) {
+        barrier_init(q_full, 128);
+        for (i32 i = 0; i < 2; i++) {
+            barrier_init(k_full + i * 8, 128);
+            barrier_init(v_full + i * 8, 128);
+            barrier_init(k_empty + i * 8, CONSUMERS * 128);
+            barrier_init(v_empty + i * 8, CONSUMERS * 128);
+        }
+        fence_barriers();
+    }
+    __syncthreads();
+    if (group == 0) {
+        registers_down<PRODUCER_REGISTERS>();
+        const T* ks = k + K_ORIGIN + (i64)b * K_B + (i64)g * K_H;
+        const T* vs = v + V_ORIGIN + (i64)b * V_B + (i64)g * V_H;
+        fetch<SIDE, D_PANELS>(q_at, q + Q_ORIGIN + (i64)b * Q_B + (i64)h * Q_H, Q_T, t0, QUERIES, t);
+        copy_commit();
+        // What was fetched last is announced after the next fetch was started.
+        u32 last = q_full;
+        for (i32 n = 0; n < tiles; n++) {
+            const i32 s0 = (tiles - 1 - n) * KEY_TILE, stage = n & 1;
+            const u32 parity = (u32)((n / 2 & 1) ^ 1);
+            barrier_wait(k_empty + stage * 8, parity);
+            fetch<KEY_TILE, D_PANELS>(k_at + (u32)(stage * KEY_TILE * D * 2), ks, K_T, s0, KEYS, t);
+            copy_commit();
+            copy_wait<1>();
+            fence_products();
+            barrier_arrive(last);
+            last = k_full + stage * 8;
+            barrier_wait(v_empty + stage * 8, parity);
+            fetch<KEY_TILE, E_PANELS>(v_at + (u32)(stage * KEY_TILE * E * 2), vs, V_T, s0, KEYS, t);
+            copy_commit();
+            copy_wait<1>();
+            fence_products();
+            barrier_arrive(last);
+            last = v_full + stage * 8;
+        }
+        copy_wait<0>();
+        fence_products();
+        barrier_arrive(last);
+    } else {
+        registers_up<CONSUMER_REGISTERS>();
+        const i32 me = group - 1, lane = t % 32, row = t0 + me * 64 + t / 32 * 16 + lane / 4;
+        const Extras extras(mask, bias, b, h, args);
+        const float factor = (float)(PLAIN_SCORES ? SCALE * LOG2E : 1.0);
+        float s[KEY_TILE / 2], acc[E / 2], top[2] = {NEGATIVE_INFINITY, NEGATIVE_INFINITY}, sum[2] = {0, 0}, shrink[2];
+        u32 p[KEY_TILE / 16][4];
+#pragma unroll
+        for (i32 i = 0; i < E / 2; i++) acc[i] = 0;
+
+        auto keys_product = [&](i32 stage) {
+            products_begin();
+#pragma unroll
+            for (i32 d = 0; d < D; d += 16) {
+                const u32 left = q_at + (u32)(d / 64 * SIDE * 128 + me * 64 * 128 + d % 64 * 2);
+                const u32 right = k_at + (u32)(stage * KEY_TILE * D * 2 + d / 64 * KEY_TILE * 128 + d % 64 * 2);
+                multiply_shared(s, operand(left, 16), operand(right, 16), d > 0);
+            }
+            products_commit();
+        };
+        auto values_product = [&](i32 stage) {
+            products_begin();
+#pragma unroll
+            for (i32 n = 0; n < KEY_TILE; n += 16) {
+                const u32 right = v_at + (u32)(stage * KEY_TILE * E * 2 + n * 128);
+                multiply_registers(acc, p[n / 16], operand(right, KEY_TILE * 128));
+            }
+            products_commit();
+        };
+        auto probabilities = [&](i32 s0) {
+            if (!PLAIN_SCORES || HAS_MASK || s0 + KEY_TILE > visible(t0 + me * 64 + t / 32 * 16)) {
+#pragma unroll
+                for (i32 n = 0; n < KEY_TILE / 8; n++)
+#pragma unroll
+                    for (i32 j = 0; j < 4; j++) {
+                        const i32 key = s0 + n * 8 + lane % 4 * 2 + j % 2, query = row + j / 2 * 8;
+                        if (PLAIN_SCORES && !HAS_MASK) {
+                            if (key >= visible(query)) s[n * 4 + j] = NEGATIVE_INFINITY;
+                        } else {
+                            float slope;
+                            const float x = extras.score<float>(s[n * 4 + j], query, key, slope);
+                            s[n * 4 + j] = PLAIN_SCORES ? (x == NEGATIVE_INFINITY ? x : s[n * 4 + j]) : x * (float)LOG2E;
+                        }
+                    }
+            }
+#pragma unroll
+            for (i32 half = 0; half < 2; half++) {
+                float high = top[half];
+#pragma unroll
+                for (i32 n = 0; n < KEY_TILE / 8; n++) high = fmaxf(high, fmaxf(s[n * 4 + half * 2], s[n * 4 + half * 2 + 1]));
+                high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 1));
+                high = fmaxf(high, __shfl_xor_sync(0xffffffffu, high, 2));
+                const float start = high == NEGATIVE_INFINITY ? 0.0f : high * factor;
+                shrink[half] = exp2_fast(top[half] * factor - start);
+                top[half] = high;
+                float own = 0;
+#pragma unroll
+                for (i32 n = 0; n < KEY_TILE / 8; n++)
+#pragma unroll
+                    for (i32 j = half * 2; j < half * 2 + 2; j++) {
+                        s[n * 4 + j] = exp2_fast(s[n * 4 + j] * factor - start);
+                        own += s[n * 4 + j];
+                    }
+                sum[half] = sum[half] * shrink[half] + own;
+            }
+        };
+        auto pack = [&]() {
+#pragma unroll
+            for (i32 n = 0; n < KEY_TILE / 16; n++)
+#pragma unroll
+                for (i32 j = 0; j < 4; j++) p[n][j] = Arith<T>::pack(s[n * 8 + j * 2], s[n * 8 + j * 2 + 1]);
+        };
+
+        if (tiles > 0) {
+            barrier_wait(q_full, 0);
+            barrier_wait(k_full, 0);
+            keys_product(0);
+            products_wait<0>();
+            settle(s);
+            barrier_arrive(k_empty);
+            probabilities((tiles - 1) * KEY_TILE);
+            pack();
+            // The first consumer starts.
+            if (CONSUMERS > 1 && me == CONSUMERS - 1 && tiles > 1) named_barrier_arrive(1, 256);
+            for (i32 n = 1; n < tiles; n++) {
+                const i32 stage = n & 1, before = stage ^ 1;
+                barrier_wait(k_full + stage * 8, n / 2 & 1);
+                if (CONSUMERS > 1) named_barrier_sync(1 + me, 256);
+                keys_product(stage);
+                barrier_wait(v_full + before * 8, (n - 1) / 2 & 1);
+                values_product(before);
+                if (CONSUMERS > 1 && (me + 1 < CONSUMERS || n + 1 < tiles)) named_barrier_arrive(1 + (me + 1) % CONSUMERS, 256);
+                products_wait<1>();
+                settle(s);
+                barrier_arrive(k_empty + stage * 8);
+                probabilities((tiles - 1 - n) * KEY_TILE);
+                products_wait<0>();
+                settle(acc);
+                barrier_arrive(v_empty + before * 8);
+#pragma unroll
+                for (i32 i = 0; i < E / 2; i++) acc[i] *= shrink[i / 2 % 2];
+                pack();
+            }
+            const i32 last = (tiles - 1) & 1;
+            barrier_wait(v_full + last * 8, (tiles - 1) / 2 & 1);
+            values_product(last);
+            products_wait<0>();
+            settle(acc);
+        }
+#pragma unroll
+        for (i32 half = 0; half < 2; half++) {
+            sum[half] += __shfl_xor_sync(0xffffffffu, sum[half], 1);
+            sum[half] += __shfl_xor_sync(0xffffffffu, sum[half], 2);
+            const float over = sum[half] == 0 ? 0.0f : 1 / sum[half];
+            const i32 r = row + half * 8;
+            if (r >= QUERIES) continue;
+            if (HAS_LSE && lane % 4 == 0)
+                lse[L_ORIGIN + (i64)b * L_B + (i64)h * L_H + (i64)r * L_T] = sum[half] == 0 ? NEGATIVE_INFINITY : (top[half] == NEGATIVE_INFINITY ? 0.0f : top[half] * factor * LN2) + logf(sum[half]);
+            T* to = out + O_ORIGIN + (i64)b * O_B + (i64)h * O_H + (i64)r * O_T;
+#pragma unroll
+            for (i32 n = 0; n < E / 8; n++) {
+                T* at = to + (i64)(n * 8 + lane % 4 * 2) * O_D;
+                const float x = acc[n * 4 + half * 2] * over, y = acc[n * 4 + half * 2 + 1] * over;
+                if (PAIRS) {
+                    *(u32*)at = Arith<T>::pack(x, y);
+                } else {
+                    at[0] = narrow<T>(x);
+                    at[O_D] = narrow<T>(y);
+                }
+            }
+        }
+    }
+}
