@@ -7,7 +7,7 @@ use kiln_compiler::compile;
 use kiln_cuda::render::render;
 use kiln_cuda::steps::Chip;
 use kiln_ir::op::{AttentionAttrs, ConvAttrs};
-use kiln_ir::{DType, Graph, Limits, Op, ScatterOp};
+use kiln_ir::{DType, Graph, Limits, Op, ScanOp, ScatterOp};
 
 fn attention(dtype: DType, [b, h, g, t, s, d]: [usize; 6], causal: bool, grad: bool) -> Graph {
     let attrs = AttentionAttrs { scale: (1.0 / (d as f64).sqrt()).to_bits(), softcap: 0, causal, has_mask: false, has_bias: false };
@@ -57,40 +57,86 @@ fn scatter(dtype: DType, rows: usize, count: usize, width: usize) -> Graph {
     g
 }
 
+fn sort(dtype: DType, n: usize) -> Graph {
+    let mut g = Graph::new();
+    let x = g.input(&[n], dtype);
+    let y = g.add(Op::Sort { axis: 0, descending: false }, &[x]).expect("the sort takes this shape");
+    let i = g.get(y, 1).expect("sorts have indices");
+    g.outputs = vec![y, i];
+    g
+}
+
+fn scan(dtype: DType, dims: &[usize], axis: usize) -> Graph {
+    let mut g = Graph::new();
+    let x = g.input(dims, dtype);
+    g.outputs = vec![g.add(Op::Scan { op: ScanOp::Sum, axis }, &[x]).expect("the scan takes this shape")];
+    g
+}
+
+/// The typical kernels by name. A name's second part is what a checker takes it for.
+fn graphs() -> Vec<(String, Graph)> {
+    let mut graphs: Vec<(String, Graph)> = Vec::new();
+    for (d, s, b) in [(64, 4096, 4), (128, 1024, 16), (128, 4096, 4), (128, 16384, 1), (256, 4096, 2)] {
+        for causal in [true, false] {
+            if causal || s == 4096 {
+                let name = format!("d{d}_s{s}_{}", if causal { "causal" } else { "full" });
+                graphs.push((format!("{name}-attention"), attention(DType::BF16, [b, 16, 16, s, s, d], causal, false)));
+                graphs.push((format!("{name}-attention_grad"), attention(DType::BF16, [b, 16, 16, s, s, d], causal, true)));
+            }
+        }
+    }
+    for (b, s) in [(1, 4096), (16, 8192)] {
+        graphs.push((format!("decode_b{b}_s{s}-attention"), attention(DType::BF16, [b, 32, 8, 1, s, 128], false, false)));
+    }
+    graphs.push(("f32_d64_s512-attention".into(), attention(DType::F32, [4, 8, 8, 512, 512, 64], true, false)));
+    graphs.push(("f32_d64_s512-attention_grad".into(), attention(DType::F32, [4, 8, 8, 512, 512, 64], true, true)));
+    for (x, w, stride, padding) in [
+        ([256, 64, 56, 56], [64, 64, 3, 3], 1, 1),
+        ([256, 256, 14, 14], [256, 256, 3, 3], 1, 1),
+        ([256, 256, 56, 56], [64, 256, 1, 1], 1, 0),
+        ([256, 128, 56, 56], [128, 128, 3, 3], 2, 1),
+    ] {
+        for (which, name) in ["conv", "conv_input_grad", "conv_weight_grad"].into_iter().enumerate() {
+            for dtype in [DType::BF16, DType::F32] {
+                if dtype == DType::BF16 || x[2] == 14 {
+                    graphs.push((format!("{dtype}_c{}_{}_k{}_s{stride}-{name}", x[1], x[2], w[2]), conv(dtype, x, w, stride, padding, which)));
+                }
+            }
+        }
+    }
+    graphs.push(("embedding-scatter".into(), scatter(DType::BF16, 50257, 32768, 768)));
+    graphs.push(("f32_4m-sort".into(), sort(DType::F32, 4 << 20)));
+    graphs.push(("f32_16m-scan".into(), scan(DType::F32, &[16 << 20], 0)));
+    graphs.push(("f32_columns-scan".into(), scan(DType::F32, &[4096, 4096], 0)));
+    graphs
+}
+
 fn main() {
     let mut args = std::env::args().skip(1);
     let folder = PathBuf::from(args.next().expect("the folder to write to"));
     let sm = args.next().map_or(90, |v| v.parse().expect("a compute capability such as 90"));
-    let mut graphs: Vec<(String, Graph)> = Vec::new();
-    for d in [64, 128, 256] {
-        for causal in [false, true] {
-            graphs.push((format!("forward{d}{}", if causal { "c" } else { "" }), attention(DType::BF16, [4, 16, 16, 4096, 4096, d], causal, false)));
-            graphs.push((format!("backward{d}{}", if causal { "c" } else { "" }), attention(DType::BF16, [4, 16, 16, 4096, 4096, d], causal, true)));
-        }
-    }
-    graphs.push(("decode".into(), attention(DType::BF16, [1, 32, 8, 1, 4096, 128], false, false)));
-    graphs.push(("forward_f32".into(), attention(DType::F32, [4, 8, 8, 512, 512, 64], true, false)));
-    graphs.push(("backward_f32".into(), attention(DType::F32, [4, 8, 8, 512, 512, 64], true, true)));
-    for (which, name) in ["conv", "conv_input_grad", "conv_weight_grad"].into_iter().enumerate() {
-        for dtype in [DType::BF16, DType::F32] {
-            graphs.push((format!("{name}_{dtype}"), conv(dtype, [64, 256, 28, 28], [256, 256, 3, 3], 1, 1, which)));
-        }
-    }
-    graphs.push(("embedding_grad".into(), scatter(DType::BF16, 50257, 32768, 768)));
     std::fs::create_dir_all(&folder).expect("the folder can be made");
-    for (name, graph) in graphs {
+    for (name, graph) in graphs() {
         let program = compile(&graph, &Limits { parallelism: 132, epilogues: true });
+        // A line a buffer and a line a step, for scripts that launch them.
+        let mut list = String::new();
+        for (n, b) in program.bufs.iter().enumerate() {
+            list += &format!("buffer {n} {} {} {:?}\n", b.dtype, b.len, b.place);
+        }
         for kernel in program.kernels() {
             match render(kernel, &program, &Chip::of(sm)) {
                 Ok(steps) => {
+                    list += &format!("scratch {}\n", steps.scratch);
                     for (n, s) in steps.steps.iter().enumerate() {
-                        let path = folder.join(format!("{name}-{n}-{}.cu", s.source.entry));
-                        println!("{}: {:?} x {:?}, {} bytes shared", path.display(), s.grid, s.block, s.shared);
-                        std::fs::write(path, &s.source.code).expect("the file can be written");
+                        let file = format!("{name}-{n}.cu");
+                        list += &format!("step {file} {} {} {} {} {:?}\n", s.source.entry, s.grid[0], s.block[0], s.shared, s.params);
+                        std::fs::write(folder.join(file), &s.source.code).expect("the file can be written");
                     }
                 }
-                Err(e) => println!("{name}: {e}"),
+                Err(e) => list += &format!("none {e}\n"),
             }
         }
+        println!("{name}\n{list}");
+        std::fs::write(folder.join(format!("{name}.txt")), list).expect("the file can be written");
     }
 }

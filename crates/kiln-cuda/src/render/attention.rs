@@ -195,8 +195,8 @@ fn wgmma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError
     columns.dedup();
     let source = tensor_text(a, &[0])
         .number("CONSUMERS", consumers as i128)
-        .number("PRODUCER_REGISTERS", 40)
-        .number("CONSUMER_REGISTERS", 232)
+        .number("PRODUCER_REGISTERS", 24)
+        .number("CONSUMER_REGISTERS", 240)
         .number("TILES_T", tiles as i128)
         .body(&super::warpgroup::products(if a.k.dtype == DType::BF16 { "bf16" } else { "f16" }, &columns))
         .body(include_str!("cuda/attention_wgmma.cu"))

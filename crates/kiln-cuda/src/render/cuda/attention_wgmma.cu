@@ -10,14 +10,18 @@
 
 // A share of ROWS rows of PANELS panels: rows from `limit` on are zeros. 128 threads.
 template <i32 ROWS, i32 PANELS> __device__ __forceinline__ void fetch(u32 to, const T* from, i64 step, i32 row0, i32 limit, i32 t) {
+    constexpr i32 APART = 128 / (PANELS * 8);
     const i32 part = t % (PANELS * 8), first = t / (PANELS * 8);
-    const T* at = from + part * 8;
-    const u32 panel = to + (u32)(part / 8 * ROWS * 128);
-#pragma unroll
-    for (i32 i = 0; i < ROWS * PANELS * 8 / 128; i++) {
-        const i32 r = first + i * (128 / (PANELS * 8));
-        const bool there = row0 + r < limit;
-        copy_async_16(panel + piece(r, part % 8), at + (there ? (i64)(row0 + r) * step : 0), there ? 16 : 0);
+    // Rows of a thread are a multiple of 8 apart, so that their pieces lie at the same place within 8 rows.
+    u32 there = to + (u32)(part / 8 * ROWS * 128) + piece(first, part % 8);
+    const T* at = from + part * 8 + (i64)(row0 + first) * step;
+    i32 left = limit - row0 - first;
+#pragma unroll 4
+    for (i32 i = 0; i < ROWS / APART; i++) {
+        copy_async_16(there, left > 0 ? at : from, left > 0 ? 16 : 0);
+        there += APART * 128;
+        at += (i64)APART * step;
+        left -= APART;
     }
 }
 
