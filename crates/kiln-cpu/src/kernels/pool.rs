@@ -178,6 +178,7 @@ struct Backward<'a, T: Element, D> {
 
 impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
     type Out = ();
+    const WIDE: bool = T::PLAIN && size_of::<T>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {

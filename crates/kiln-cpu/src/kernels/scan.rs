@@ -124,6 +124,7 @@ struct Adjacent<T: Element> {
 
 impl<T: Element> Body for Adjacent<T> {
     type Out = T::Wide;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<A: Arith>(self) -> T::Wide {
@@ -199,6 +200,7 @@ struct Block<T> {
 
 impl<T: Element> Body for Block<T> {
     type Out = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<A: Arith>(self) {

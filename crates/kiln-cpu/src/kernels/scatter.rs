@@ -227,6 +227,7 @@ struct Row<A, T> {
 
 impl<T: Element, A: Element<Wide = T::Wide>> Body for Row<A, T> {
     type Out = ();
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<F: Arith>(self) {

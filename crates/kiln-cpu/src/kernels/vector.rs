@@ -10,6 +10,8 @@ use crate::simd::Level;
 pub(crate) trait Body {
     /// What comes out.
     type Out;
+    /// Whether vectors of 512 bits pay; otherwise AVX2 is the highest level.
+    const WIDE: bool = true;
     /// Does the work with the arithmetic of the level.
     fn run<A: Arith>(self) -> Self::Out;
 }
@@ -33,9 +35,9 @@ pub(crate) fn vectorize<B: Body>(body: B) -> B::Out {
         // SAFETY: the machine was found to have the level.
         #[cfg(all(feature = "std", target_arch = "x86_64"))]
         Level::Avx2 => unsafe { avx2(body) },
-        // SAFETY: the machine was found to have the level.
+        // SAFETY: the machine was found to have the level, which includes AVX2.
         #[cfg(all(feature = "std", target_arch = "x86_64"))]
-        Level::Avx512 => unsafe { avx512(body) },
+        Level::Avx512 => unsafe { if B::WIDE { avx512(body) } else { avx2(body) } },
         #[cfg(all(feature = "std", target_arch = "aarch64"))]
         _ => body.run::<Fused>(),
         #[cfg(not(all(feature = "std", target_arch = "aarch64")))]

@@ -80,32 +80,18 @@ impl TensorData {
     /// For quantized data, and for bytes that are not valid values.
     #[track_caller]
     pub fn iter<E: Element>(&self) -> Box<dyn Iterator<Item = E> + '_> {
-        /// The values of type `S`, converted one by one.
-        #[track_caller]
-        fn values<S: Element, E: Element>(data: &TensorData) -> Box<dyn Iterator<Item = E> + '_> {
-            match elements::<S>(&data.bytes) {
-                Ok(Cow::Borrowed(values)) => Box::new(values.iter().map(|value| value.elem())),
-                Ok(Cow::Owned(values)) => Box::new(values.into_iter().map(|value| value.elem())),
+        // Any byte but 0 is true, so booleans are converted too.
+        if E::dtype().is_bool() || self.check_dtype::<E>().is_err() {
+            let mut values = Vec::with_capacity(self.num_elements());
+            return match convert_into(self, &mut values) {
+                Ok(()) => Box::new(values.into_iter()),
                 Err(error) => panic!("iter: {error}"),
-            }
+            };
         }
-        match self.dtype {
-            DType::F64 => values::<f64, E>(self),
-            DType::F32 => values::<f32, E>(self),
-            DType::Flex32 => values::<flex32, E>(self),
-            DType::F16 => values::<f16, E>(self),
-            DType::BF16 => values::<bf16, E>(self),
-            DType::I64 => values::<i64, E>(self),
-            DType::I32 => values::<i32, E>(self),
-            DType::I16 => values::<i16, E>(self),
-            DType::I8 => values::<i8, E>(self),
-            DType::U64 => values::<u64, E>(self),
-            DType::U32 => values::<u32, E>(self),
-            DType::U16 => values::<u16, E>(self),
-            DType::U8 => values::<u8, E>(self),
-            DType::Bool(BoolStore::Native | BoolStore::U8) => Box::new(self.bytes.iter().map(|byte| (*byte != 0).elem())),
-            DType::Bool(BoolStore::U32) => Box::new((self.bytes.chunks_exact(4)).map(|word| word.iter().any(|byte| *byte != 0).elem())),
-            DType::QFloat(_) => panic!("iter: quantized data must be dequantized first"),
+        match elements::<E>(&self.bytes) {
+            Ok(Cow::Borrowed(values)) => Box::new(values.iter().copied()),
+            Ok(Cow::Owned(values)) => Box::new(values.into_iter()),
+            Err(error) => panic!("iter: {error}"),
         }
     }
 
@@ -195,37 +181,56 @@ fn converted<E: Element>(data: &TensorData) -> Result<Bytes, DataError> {
     Ok(Bytes::from_elems(values))
 }
 
-/// Appends the values converted to `E`, with one loop for each pair of types.
+/// Values on their way from one type to another, in a type that holds them all: one loop for each type in and one for each type out, not one for
+/// each pair.
+enum Wide {
+    F([f64; WIDE]),
+    I([i64; WIDE]),
+    U([u64; WIDE]),
+}
+
+/// Values converted at a time.
+const WIDE: usize = 256;
+
+/// Appends the values converted to `E`.
 fn convert_into<E: Element>(data: &TensorData, out: &mut Vec<E>) -> Result<(), DataError> {
-    /// Appends the values of type `S`.
-    fn from<S: Element, E: Element>(bytes: &[u8], out: &mut Vec<E>) -> Result<(), DataError> {
-        out.extend(elements::<S>(bytes)?.iter().map(|value| value.elem::<E>()));
-        Ok(())
+    if matches!(data.dtype, DType::QFloat(_)) {
+        return Err(DataError::UnsupportedConversion { from: data.dtype, to: E::dtype() });
     }
-    let bytes = data.as_bytes();
-    match data.dtype {
-        DType::F64 => from::<f64, E>(bytes, out),
-        DType::F32 => from::<f32, E>(bytes, out),
-        DType::Flex32 => from::<flex32, E>(bytes, out),
-        DType::F16 => from::<f16, E>(bytes, out),
-        DType::BF16 => from::<bf16, E>(bytes, out),
-        DType::I64 => from::<i64, E>(bytes, out),
-        DType::I32 => from::<i32, E>(bytes, out),
-        DType::I16 => from::<i16, E>(bytes, out),
-        DType::I8 => from::<i8, E>(bytes, out),
-        DType::U64 => from::<u64, E>(bytes, out),
-        DType::U32 => from::<u32, E>(bytes, out),
-        DType::U16 => from::<u16, E>(bytes, out),
-        DType::U8 => from::<u8, E>(bytes, out),
-        DType::Bool(BoolStore::Native | BoolStore::U8) => {
-            out.extend(bytes.iter().map(|byte| E::from_elem(byte.to_bool())));
-            Ok(())
+    for part in data.as_bytes().chunks(WIDE * data.dtype.size()) {
+        let n = part.len() / data.dtype.size();
+        match widen(data.dtype, part)? {
+            Wide::F(values) => out.extend(values[..n].iter().map(|value| value.elem::<E>())),
+            Wide::I(values) => out.extend(values[..n].iter().map(|value| value.elem::<E>())),
+            Wide::U(values) => out.extend(values[..n].iter().map(|value| value.elem::<E>())),
         }
-        DType::Bool(BoolStore::U32) => {
-            let words = bytes.chunks_exact(4);
-            out.extend(words.map(|word| E::from_elem(word.iter().any(|byte| *byte != 0))));
-            Ok(())
-        }
-        DType::QFloat(_) => Err(DataError::UnsupportedConversion { from: data.dtype, to: E::dtype() }),
     }
+    Ok(())
+}
+
+/// At most [`WIDE`] values.
+fn widen(dtype: DType, bytes: &[u8]) -> Result<Wide, DataError> {
+    fn fill<S: Element, W: Copy + Default>(bytes: &[u8], wide: impl Fn(S) -> W) -> Result<[W; WIDE], DataError> {
+        let mut out = [W::default(); WIDE];
+        out.iter_mut().zip(elements::<S>(bytes)?.iter()).for_each(|(out, value)| *out = wide(*value));
+        Ok(out)
+    }
+    Ok(match dtype {
+        DType::F64 => Wide::F(fill(bytes, |x: f64| x)?),
+        DType::F32 => Wide::F(fill(bytes, |x: f32| x.into())?),
+        DType::Flex32 => Wide::F(fill(bytes, |x: flex32| x.to_f64())?),
+        DType::F16 => Wide::F(fill(bytes, |x: f16| x.into())?),
+        DType::BF16 => Wide::F(fill(bytes, |x: bf16| x.into())?),
+        DType::I64 => Wide::I(fill(bytes, |x: i64| x)?),
+        DType::I32 => Wide::I(fill(bytes, |x: i32| x.into())?),
+        DType::I16 => Wide::I(fill(bytes, |x: i16| x.into())?),
+        DType::I8 => Wide::I(fill(bytes, |x: i8| x.into())?),
+        DType::U64 => Wide::U(fill(bytes, |x: u64| x)?),
+        DType::U32 => Wide::U(fill(bytes, |x: u32| x.into())?),
+        DType::U16 => Wide::U(fill(bytes, |x: u16| x.into())?),
+        DType::U8 => Wide::U(fill(bytes, |x: u8| x.into())?),
+        DType::Bool(BoolStore::Native | BoolStore::U8) => Wide::U(fill(bytes, |x: u8| (x != 0).into())?),
+        DType::Bool(BoolStore::U32) => Wide::U(fill(bytes, |x: u32| (x != 0).into())?),
+        DType::QFloat(_) => return Err(DataError::UnsupportedConversion { from: dtype, to: DType::F64 }),
+    })
 }

@@ -23,6 +23,7 @@ type Row = [usize; 2];
 
 impl<T: Element> Body for Forward<'_, T> {
     type Out = ();
+    const WIDE: bool = T::PLAIN && size_of::<T>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
