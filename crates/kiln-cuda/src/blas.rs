@@ -5,6 +5,7 @@ use std::ptr::null_mut;
 
 use kiln_ir::{DType, RuntimeError};
 
+use crate::device::Context;
 use crate::driver::{Address, Handle};
 use crate::library::{MissingLibrary, functions};
 use crate::product::{Matrix, Product};
@@ -66,7 +67,22 @@ pub struct Blas {
     lt: &'static Lt,
     handle: Handle,
     plans: HashMap<(Product, u32), Plan>,
+    /// Two events that measure candidates.
+    clock: Option<[Handle; 2]>,
 }
+
+/// Addresses of one repetition: factors, the matrix that is added, the result.
+struct Operands {
+    first: Address,
+    second: Address,
+    added: Address,
+    result: Address,
+}
+
+/// Algorithms that are measured when a product runs for the first time.
+const CANDIDATES: usize = 8;
+/// Runs of each that are measured together.
+const TRIALS: usize = 3;
 
 // SAFETY: the handle and the plans are used under the queue's lock only.
 unsafe impl Send for Blas {}
@@ -96,7 +112,7 @@ impl Blas {
         let mut handle = null_mut();
         // SAFETY: `handle` is valid for the call.
         match unsafe { (lt.cublasLtCreate)(&mut handle) } {
-            0 => Ok(Blas { lt, handle, plans: HashMap::new() }),
+            0 => Ok(Blas { lt, handle, plans: HashMap::new(), clock: None }),
             status => Err(MissingLibrary { what: format!("cuBLASLt does not start: status {status}") }),
         }
     }
@@ -117,7 +133,7 @@ impl Blas {
     }
 
     /// `alignment` holds the log2 of the byte alignments of first, second, added and result factors, four bits each.
-    fn plan(&self, p: &Product, alignment: u32) -> Result<Plan, RuntimeError> {
+    fn plan(&self, p: &Product, alignment: u32) -> Result<(Plan, Vec<Choice>), RuntimeError> {
         let lt = self.lt;
         let (compute, scale) = match p.dtype {
             DType::F64 => (70, 1),
@@ -152,7 +168,7 @@ impl Blas {
                 let (value, size) = bytes(&least);
                 check("a preference", (lt.cublasLtMatmulPreferenceSetAttribute)(preference, attribute, value, size))?;
             }
-            let mut choice = Choice { algorithm: [0; 8], workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] };
+            let mut choices = [Choice { algorithm: [0; 8], workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] }; CANDIDATES];
             let mut found = 0;
             let status = (lt.cublasLtMatmulAlgoGetHeuristic)(
                 self.handle,
@@ -162,89 +178,166 @@ impl Blas {
                 layouts[2],
                 layouts[2],
                 preference,
-                1,
-                &mut choice,
+                CANDIDATES as i32,
+                choices.as_mut_ptr(),
                 &mut found,
             );
             (lt.cublasLtMatmulPreferenceDestroy)(preference);
             check("the choice of an algorithm", status)?;
-            if found == 0 || choice.state != 0 {
+            let usable: Vec<Choice> = choices[..found.max(0) as usize].iter().filter(|c| c.state == 0).copied().collect();
+            let Some(first) = usable.first() else {
                 return Err(RuntimeError::Kernel(format!("cuBLASLt has no algorithm for {p:?}")));
-            }
-            Ok(Plan { description, layouts, algorithm: choice.algorithm, workspace: choice.workspace })
+            };
+            Ok((Plan { description, layouts, algorithm: first.algorithm, workspace: first.workspace }, usable))
         }
     }
 
-    /// Runs a product. `place` gives the address of a buffer.
+    /// One call of the library.
+    fn call(&self, p: &Product, plan: &Plan, at: &Operands, workspace: Address, stream: Handle) -> Result<(), RuntimeError> {
+        let (one, zero, one64, zero64) = (1.0f32, 0.0f32, 1.0f64, 0.0f64);
+        let scalar = |is_one: bool| -> *const c_void {
+            match (p.dtype == DType::F64, is_one) {
+                (true, true) => (&raw const one64).cast(),
+                (true, false) => (&raw const zero64).cast(),
+                (false, true) => (&raw const one).cast(),
+                (false, false) => (&raw const zero).cast(),
+            }
+        };
+        // SAFETY: descriptors are alive, the buffers have the sizes that the program states, and the workspace is as large as the preference said.
+        let status = unsafe {
+            (self.lt.cublasLtMatmul)(
+                self.handle,
+                plan.description,
+                scalar(true),
+                at.first,
+                plan.layouts[0],
+                at.second,
+                plan.layouts[1],
+                scalar(p.added.is_some()),
+                at.added,
+                plan.layouts[2],
+                at.result,
+                plan.layouts[2],
+                &plan.algorithm,
+                workspace,
+                plan.workspace.min(WORKSPACE),
+                stream,
+            )
+        };
+        check("a product", status)
+    }
+
+    /// Measures the candidates on the product's own operands and keeps the fastest. The result is written again and again, so nothing may be added to it.
+    fn measure(
+        &mut self,
+        p: &Product,
+        plan: &mut Plan,
+        choices: &[Choice],
+        at: &Operands,
+        workspace: Address,
+        context: &Context,
+    ) -> Result<(), RuntimeError> {
+        let driver = context.driver;
+        if self.clock.is_none() {
+            let mut events = [null_mut(); 2];
+            for e in &mut events {
+                // SAFETY: the place is valid for the call.
+                driver.check("cuEventCreate", unsafe { (driver.cuEventCreate)(e, 0) })?;
+            }
+            self.clock = Some(events);
+        }
+        let Some([start, end]) = self.clock else { return Ok(()) };
+        let mut best = (f32::INFINITY, choices[0]);
+        for choice in choices {
+            (plan.algorithm, plan.workspace) = (choice.algorithm, choice.workspace);
+            if self.call(p, plan, at, workspace, context.stream).is_err() {
+                continue;
+            }
+            let mut ms = 0.0;
+            // SAFETY: events and stream live as long as the process; both events have happened after the wait.
+            unsafe {
+                driver.check("cuEventRecord", (driver.cuEventRecord)(start, context.stream))?;
+                for _ in 0..TRIALS {
+                    self.call(p, plan, at, workspace, context.stream)?;
+                }
+                driver.check("cuEventRecord", (driver.cuEventRecord)(end, context.stream))?;
+                driver.check("a product", (driver.cuEventSynchronize)(end))?;
+                driver.check("cuEventElapsedTime", (driver.cuEventElapsedTime)(&mut ms, start, end))?;
+            }
+            if ms < best.0 {
+                best = (ms, *choice);
+            }
+        }
+        (plan.algorithm, plan.workspace) = (best.1.algorithm, best.1.workspace);
+        Ok(())
+    }
+
+    /// Runs a product. `place` gives the address of a buffer. While a graph is `captured` nothing can be measured.
     ///
     /// # Errors
     /// A product that the library refuses.
-    pub fn run(&mut self, p: &Product, place: &dyn Fn(kiln_ir::BufId) -> Address, workspace: Address, stream: Handle) -> Result<(), RuntimeError> {
+    pub fn run(
+        &mut self,
+        p: &Product,
+        place: &dyn Fn(kiln_ir::BufId) -> Address,
+        workspace: Address,
+        context: &Context,
+        captured: bool,
+    ) -> Result<(), RuntimeError> {
         let (size, out) = (p.dtype.size() as isize, p.out.size() as isize);
         for repeat in &p.repeats {
             let at = |m: &Matrix, size: isize, more: isize| place(m.buf).wrapping_add_signed(((m.offset + more) * size) as i64);
-            let (first, second) = (at(&p.first, size, repeat[0]), at(&p.second, size, repeat[1]));
             let result = at(&p.result, out, repeat[2]);
-            let added = p.added.map_or(result, |b| place(b).wrapping_add_signed(((p.result.offset + repeat[2]) * out) as i64));
-            let aligned = |address: Address| address.trailing_zeros().min(8);
-            let alignment = aligned(first) | aligned(second) << 4 | aligned(added) << 8 | aligned(result) << 12;
-            let key = (p.clone(), alignment);
-            if !self.plans.contains_key(&key) {
-                let plan = self.plan(p, alignment)?;
-                self.plans.insert(key.clone(), plan);
-            }
-            let plan = &self.plans[&key];
-            let (one, zero) = ([1.0f32, 1.0], [0.0f32, 0.0]);
-            let (one64, zero64) = (1.0f64, 0.0f64);
-            let scalar = |is_one: bool| -> *const c_void {
-                match (p.dtype == DType::F64, is_one) {
-                    (true, true) => (&raw const one64).cast(),
-                    (true, false) => (&raw const zero64).cast(),
-                    (false, true) => one.as_ptr().cast(),
-                    (false, false) => zero.as_ptr().cast(),
-                }
+            let operands = Operands {
+                first: at(&p.first, size, repeat[0]),
+                second: at(&p.second, size, repeat[1]),
+                added: p.added.map_or(result, |b| place(b).wrapping_add_signed(((p.result.offset + repeat[2]) * out) as i64)),
+                result,
             };
-            // SAFETY: descriptors are alive, the buffers have the sizes that the program states, and the workspace is as large as the preference said.
-            unsafe {
-                if let Some((bias, offset)) = p.bias {
-                    let pointer = place(bias).wrapping_add_signed((offset * out) as i64);
-                    let (value, bytes) = bytes(&pointer);
-                    check("a bias", (self.lt.cublasLtMatmulDescSetAttribute)(plan.description, BIAS_POINTER, value, bytes))?;
-                }
-                let status = (self.lt.cublasLtMatmul)(
-                    self.handle,
-                    plan.description,
-                    scalar(true),
-                    first,
-                    plan.layouts[0],
-                    second,
-                    plan.layouts[1],
-                    scalar(p.added.is_some()),
-                    added,
-                    plan.layouts[2],
-                    result,
-                    plan.layouts[2],
-                    &plan.algorithm,
-                    workspace,
-                    plan.workspace.min(WORKSPACE),
-                    stream,
-                );
-                check("a product", status)?;
+            let aligned = |address: Address| address.trailing_zeros().min(8);
+            let alignment = aligned(operands.first) | aligned(operands.second) << 4 | aligned(operands.added) << 8 | aligned(operands.result) << 12;
+            let key = (p.clone(), alignment);
+            let bias = |plan: &Plan| {
+                let Some((bias, offset)) = p.bias else { return Ok(()) };
+                let pointer = place(bias).wrapping_add_signed((offset * out) as i64);
+                let (value, bytes) = bytes(&pointer);
+                // SAFETY: the value lives through the call.
+                check("a bias", unsafe { (self.lt.cublasLtMatmulDescSetAttribute)(plan.description, BIAS_POINTER, value, bytes) })
+            };
+            if let Some(plan) = self.plans.get(&key) {
+                bias(plan)?;
+                self.call(p, plan, &operands, workspace, context.stream)?;
+                continue;
+            }
+            let (mut plan, choices) = self.plan(p, alignment)?;
+            bias(&plan)?;
+            if choices.len() > 1 && p.added.is_none() && !captured {
+                self.measure(p, &mut plan, &choices, &operands, workspace, context)?;
+            }
+            self.call(p, &plan, &operands, workspace, context.stream)?;
+            if !captured || choices.len() == 1 {
+                self.plans.insert(key, plan);
+            } else {
+                // Measured when the product runs outside a graph.
+                self.discard(&plan);
             }
         }
         Ok(())
     }
 
+    fn discard(&self, plan: &Plan) {
+        // SAFETY: nothing uses the plan any more: launches have copied what they need.
+        unsafe {
+            plan.layouts.iter().for_each(|l| {
+                (self.lt.cublasLtMatrixLayoutDestroy)(*l);
+            });
+            (self.lt.cublasLtMatmulDescDestroy)(plan.description);
+        }
+    }
+
     /// Forgets every plan.
     pub fn clear(&mut self) {
-        for (_, plan) in self.plans.drain() {
-            // SAFETY: nothing uses the plan any more: launches have copied what they need.
-            unsafe {
-                plan.layouts.iter().for_each(|l| {
-                    (self.lt.cublasLtMatrixLayoutDestroy)(*l);
-                });
-                (self.lt.cublasLtMatmulDescDestroy)(plan.description);
-            }
-        }
+        let plans = std::mem::take(&mut self.plans);
+        plans.values().for_each(|plan| self.discard(plan));
     }
 }

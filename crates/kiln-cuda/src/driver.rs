@@ -30,6 +30,7 @@ functions! {
         fn cuEventCreate(*mut Handle, u32);
         fn cuEventRecord(Handle, Handle);
         fn cuEventSynchronize(Handle);
+        fn cuEventElapsedTime(*mut f32, Handle, Handle);
         fn cuGraphInstantiateWithFlags(*mut Handle, Handle, u64);
         fn cuGraphLaunch(Handle, Handle);
         fn cuGraphDestroy(Handle);

@@ -14,6 +14,8 @@ use crate::memory::Block;
 
 /// A launch of a loaded function.
 pub struct Call {
+    /// Name of the function.
+    pub name: String,
     /// The function.
     pub function: Function,
     /// Blocks.
@@ -32,6 +34,24 @@ pub enum Ready {
     Launch(Call),
     /// Anything else.
     Other(Work),
+}
+
+impl Ready {
+    /// What it is, for a profile.
+    pub fn label(&self) -> String {
+        match self {
+            Ready::Launch(c) => format!("{} {:?} x {}", c.name, c.grid, c.block[0]),
+            Ready::Other(Work::Product(p)) => {
+                let [m, n, k] = p.size;
+                let extra = format!("{}{}", if p.bias.is_some() { " + bias" } else { "" }, if p.added.is_some() { " + matrix" } else { "" });
+                let (a, b) = (if p.first.transposed { "t" } else { "n" }, if p.second.transposed { "t" } else { "n" });
+                format!("cublas {m}x{n}x{k} x {} {a}{b} {} -> {}{extra}", p.batch * p.repeats.len(), p.dtype, p.out)
+            }
+            Ready::Other(Work::Copy { .. }) => "copy".into(),
+            Ready::Other(Work::Host(kernel)) => format!("host {}", kernel.family()),
+            Ready::Other(Work::Launch { source, .. }) => source.entry.clone(),
+        }
+    }
 }
 
 /// A program ready to run.
@@ -128,7 +148,7 @@ impl Places<'_> {
 
 /// Launches a function.
 pub fn launch(context: &Context, stream: Handle, call: &Call, places: &Places<'_>) -> Result<(), RuntimeError> {
-    let Call { function, grid, block, shared, params } = call;
+    let Call { function, grid, block, shared, params, .. } = call;
     let mut words: [u64; 32] = [0; 32];
     let mut long: Vec<u64>;
     let words: &mut [u64] = if params.len() <= 32 {

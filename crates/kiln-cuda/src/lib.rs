@@ -16,6 +16,7 @@ pub mod lowered;
 mod memory;
 pub mod nvrtc;
 pub mod product;
+mod profile;
 pub mod render;
 pub mod runtime;
 pub mod steps;

@@ -48,6 +48,8 @@ pub struct Product {
     pub repeats: Vec<[isize; 3]>,
 }
 
+/// Results of half floats with at least so many elements are kept in their own dtype between the product and an epilogue that runs after it.
+const LARGE: usize = 1 << 21;
 /// Most repetitions of a product; beyond, operands are copied.
 const MOST_REPEATS: usize = 16;
 
@@ -221,9 +223,11 @@ fn with_epilogue(
         let _ = product;
         return Ok(scratch.works(&render::dot::render(k, scratch.program())));
     };
-    let out = if k.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let dims: Dims = k.batch.iter().copied().chain([k.m, k.n]).collect();
-    let buf = scratch.buffer(out, dims.iter().product());
+    let points: usize = dims.iter().product();
+    // A large result of half floats crosses memory as such: twice the traffic would cost more than the product's own rounding does.
+    let out = if k.dtype == DType::F64 || points >= LARGE { k.dtype } else { DType::F32 };
+    let buf = scratch.buffer(out, points);
     product.result.buf = buf;
     product.out = out;
     works.push(Work::Product(Box::new(product)));

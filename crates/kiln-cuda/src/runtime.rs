@@ -14,6 +14,7 @@ use crate::host;
 use crate::kernels::Kernels;
 use crate::lowered::{Lowered, Work};
 use crate::memory::{Block, Pool};
+use crate::profile::{self, Profile};
 use crate::render;
 use crate::steps::fault;
 
@@ -52,6 +53,7 @@ struct Queue {
     blas: Option<Blas>,
     workspace: Option<Block>,
     staging: Option<Staging>,
+    profile: Profile,
 }
 
 /// Pinned memory through which large uploads go, in two halves.
@@ -102,7 +104,7 @@ impl CudaRuntime {
             }
         };
         let has_blas = AtomicBool::new(blas.is_some());
-        let queue = Queue { arena: None, arena_bytes: 0, blas, workspace: None, staging: None };
+        let queue = Queue { arena: None, arena_bytes: 0, blas, workspace: None, staging: None, profile: Profile::default() };
         Ok(Arc::new(CudaRuntime {
             limits,
             pool: Arc::new(Pool::new(context.clone())),
@@ -199,6 +201,10 @@ impl CudaRuntime {
     /// Runs every work of a program in order; the kernels of a launch may run side by side.
     fn works(&self, prepared: &Prepared, places: &Places<'_>, queue: &mut Queue, args: &[u64], captured: bool) -> Result<(), RuntimeError> {
         let context = &*self.context;
+        let profiled = profile::is_wanted();
+        if profiled {
+            queue.profile.begin(context)?;
+        }
         for kernels in &prepared.launches {
             let light = |k: &[Ready]| k.iter().all(|w| matches!(w, Ready::Launch(_)));
             let sides = if captured { kernels.iter().filter(|k| light(k)).count().saturating_sub(1).min(context.sides.len()) } else { 0 };
@@ -214,14 +220,17 @@ impl CudaRuntime {
                     context.stream
                 };
                 for work in kernel {
-                    self.work(work, prepared, places, queue, args, stream)?;
+                    self.work(work, prepared, places, queue, args, (stream, captured))?;
+                    if profiled {
+                        queue.profile.after(context, work.label())?;
+                    }
                 }
             }
             if sides > 0 {
                 self.join(sides)?;
             }
         }
-        Ok(())
+        if profiled { queue.profile.end(context) } else { Ok(()) }
     }
 
     /// Lets side streams begin after what the main stream has so far.
@@ -257,7 +266,7 @@ impl CudaRuntime {
         places: &Places<'_>,
         queue: &mut Queue,
         args: &[u64],
-        stream: Handle,
+        (stream, captured): (Handle, bool),
     ) -> Result<(), RuntimeError> {
         let (context, program) = (&*self.context, &prepared.program);
         match work {
@@ -265,7 +274,7 @@ impl CudaRuntime {
             Ready::Other(Work::Product(p)) => {
                 let workspace = queue.workspace.as_ref().map_or(0, Block::address);
                 let Some(blas) = &mut queue.blas else { return Err(RuntimeError::Unsupported("cuBLASLt is missing".into())) };
-                blas.run(p, &|b| places.buf(b), workspace, stream)
+                blas.run(p, &|b| places.buf(b), workspace, context, captured)
             }
             Ready::Other(Work::Copy { from, to }) => {
                 let (from, to, bytes) = (places.buf(*from), places.buf(*to), program.buf(*to).bytes());
@@ -413,8 +422,8 @@ impl Runtime for CudaRuntime {
             on_host |= matches!(work, Work::Host(_));
             count += 1;
             match work {
-                Work::Launch { grid, block, shared, params, .. } => match functions.next() {
-                    Some(function) => Ready::Launch(Call { function, grid, block, shared, params }),
+                Work::Launch { source, grid, block, shared, params } => match functions.next() {
+                    Some(function) => Ready::Launch(Call { name: source.entry.clone(), function, grid, block, shared, params }),
                     None => unreachable!("every launch has a source"),
                 },
                 other => Ready::Other(other),
@@ -422,7 +431,7 @@ impl Runtime for CudaRuntime {
         };
         let launches: Vec<Vec<Vec<Ready>>> =
             (lowered.launches.into_iter()).map(|l| l.into_iter().map(|k| k.into_iter().map(&mut ready).collect()).collect()).collect();
-        let capturable = !on_host && count >= GRAPH_FROM;
+        let capturable = !on_host && count >= GRAPH_FROM && !profile::is_wanted();
         Ok(Arc::new(Prepared { program: lowered.program, launches, arena: lowered.arena, capturable, state: Mutex::default() }))
     }
 

@@ -4,7 +4,7 @@ use kiln_ir::{Expr, Inst, Program};
 use super::fused::step;
 use super::nest::{Access, Nest};
 use super::signature::Signature;
-use super::text::{affine, is_wide, memory_type, register_type, scalar_load, unflatten, value};
+use super::text::{affine, is_wide, memory_type, register_type, scalar_load, stored, unflatten, value};
 use crate::steps::{Chip, Steps};
 
 /// Threads of a block.
@@ -112,10 +112,10 @@ pub(super) fn points_of(sig: &mut Signature<'_>, nest: &Nest, v: usize, coords: 
     for (n, st) in expr.stores.iter().enumerate() {
         let name = sig.write(st.buf);
         if wide[n] {
-            s += &format!("o{n}[v] = v{};\n", st.value.0);
+            s += &format!("o{n}[v] = v{};\n", stored(sig, expr, st).0);
         } else {
             let at = affine(sig, &st.index, &at);
-            s += &format!("{name}[{at}] = down<{}>(v{});\n", memory_type(sig.dtype(st.buf)), st.value.0);
+            s += &format!("{name}[{at}] = down<{}>(v{});\n", memory_type(sig.dtype(st.buf)), stored(sig, expr, st).0);
         }
     }
     if v > 1 {

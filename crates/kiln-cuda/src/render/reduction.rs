@@ -9,7 +9,7 @@ use kiln_ir::{Inst, Program, ValueId};
 use super::fused::step;
 use super::nest::{Access, Nest};
 use super::signature::Signature;
-use super::text::{affine, is_wide, memory_type, reducer, register_type, scalar_load, unflatten, value};
+use super::text::{affine, is_wide, memory_type, reducer, register_type, scalar_load, stored, unflatten, value};
 use crate::steps::{Chip, Steps};
 
 /// Threads of a block.
@@ -71,23 +71,26 @@ pub fn rows(nest: Nest, program: &Program, chip: &Chip) -> Steps {
 /// The steps of a reduction whose neighbouring elements lie along the last kept dimension.
 pub fn columns(nest: Nest, program: &Program, chip: &Chip) -> Steps {
     let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
-    let across = if reduced >= 64 { 8 } else { 1 };
     let mut v = nest.vector(program, nest.kept - 1, 8);
     let bytes: usize = (0..nest.expr.values.len()).map(|k| nest.accumulator(k)).sum();
-    while across > 1 && v > 1 && bytes * BLOCK * v > SHARED {
+    let long = reduced >= 64;
+    while long && v > 1 && bytes * BLOCK * v > SHARED {
         v /= 2;
     }
-    let across = if bytes * BLOCK * v > SHARED { 1 } else { across };
-    // Few columns: narrower vectors, so that more threads work.
-    while v > 1 && kept / v < 32 * 4 {
-        v /= 2;
-    }
-    let wide = BLOCK / across;
+    let long = long && bytes * BLOCK * v <= SHARED;
     let phases = nest.expr.phases();
-    let blocks = (kept / v).div_ceil(wide);
-    let wanted = chip.multiprocessors as usize * 6;
     let simple = phases.iter().all(|p| *p <= 1) && nest.expr.stores.iter().all(|s| nest.expr.value(s.value).level != Level::Full);
-    let parts = if simple && blocks < wanted { (wanted / blocks.max(1)).min(reduced / (across * 8).max(32)).clamp(1, 256) } else { 1 };
+    // Threads side by side: those that leave the fewest idle. What can't be split takes narrower vectors, so that more threads work.
+    while v > 1 && !(simple && long) && kept / v < BLOCK {
+        v /= 2;
+    }
+    let groups = kept / v;
+    let idle = |wide: &usize| groups.div_ceil(*wide) * wide - groups;
+    let wide = if long { [32, 16, 8].into_iter().min_by_key(idle).unwrap_or(32) } else { BLOCK };
+    let across = BLOCK / wide;
+    let blocks = groups.div_ceil(wide);
+    let wanted = chip.multiprocessors as usize * if kept * reduced >= 1 << 25 { 8 } else { 2 };
+    let parts = if simple && long { (wanted / blocks.max(1)).min(reduced / (across * 4)).clamp(1, 256) } else { 1 };
     let mode = Mode::Columns(wide, across);
     let mut sig = Signature::new(program);
     sig.wide = is_wide(program, &nest.expr, kept * reduced);
@@ -102,7 +105,7 @@ pub fn columns(nest: Nest, program: &Program, chip: &Chip) -> Steps {
     let mut sig = Signature::new(program);
     sig.wide = is_wide(program, &nest.expr, kept * reduced);
     let body = loops.finish(&mut sig, parts);
-    let second = step(sig.finish("join_parts", 128, &body), [kept.div_ceil(128) as u32, 1, 1], 128);
+    let second = step(sig.finish("join_parts", BLOCK as u32, &body), [kept.div_ceil(32) as u32, 1, 1], BLOCK as u32);
     Steps { steps: vec![first, second], scratch: loops.scratch(parts).last().map_or(0, |(_, end)| *end) }
 }
 
@@ -328,10 +331,11 @@ impl Loops<'_> {
         }
         for (n, st) in &stores {
             if is_wide(st) {
-                let _ = writeln!(s, "o{n}[v] = {};", self.name(st.value));
+                let _ = writeln!(s, "o{n}[v] = {};", self.name(stored(sig, expr, st)));
             } else {
                 let (name, place) = (sig.write(st.buf), affine(sig, &st.index, &at));
-                let _ = writeln!(s, "{name}[{place}] = down<{}>({});", memory_type(sig.dtype(st.buf)), self.name(st.value));
+                let x = self.name(stored(sig, expr, st));
+                let _ = writeln!(s, "{name}[{place}] = down<{}>({x});", memory_type(sig.dtype(st.buf)));
             }
         }
         s += "}\n";
@@ -432,21 +436,24 @@ impl Loops<'_> {
     /// Joins the parts of a split reduction and computes what follows.
     fn finish(&self, sig: &mut Signature<'_>, parts: usize) -> String {
         let kept = self.nest.kept_points();
-        let whole = Loops { nest: self.nest, mode: Mode::Rows(1), stage: Stage::Whole, v: 1, phases: self.phases.clone() };
+        let whole = Loops { nest: self.nest, mode: Mode::Columns(32, BLOCK / 32), stage: Stage::Whole, v: 1, phases: self.phases.clone() };
         let ty = sig.index_type();
-        let mut s =
-            format!("const {ty} k = ({ty})blockIdx.x * 128 + threadIdx.x;\nconst bool live = k < {kept}; const int lane = 0;\nif (!live) return;\n");
+        let mut s = format!("const int lane = threadIdx.x / 32, side = threadIdx.x % 32;\nconst {ty} column = ({ty})blockIdx.x * 32 + side;\n");
+        let _ = writeln!(s, "const bool live = column < {kept}; const {ty} k = live ? column : 0;");
         let (split, coords) = unflatten(sig, "k", &self.nest.dims[..self.nest.kept], "k");
         s += &split;
         s += &whole.kept_values(sig, 0, &coords);
-        for k in self.reductions(1) {
-            let (r, scratch) = (self.reducer(k), sig.scratch(self.scratch_start(parts, k)));
+        let reds = self.reductions(1);
+        for k in &reds {
+            let (r, scratch) = (self.reducer(*k), sig.scratch(self.scratch_start(parts, *k)));
             let _ = writeln!(s, "{r}::t r{k}[1]; r{k}[0] = {r}::init();");
             let _ = writeln!(
                 s,
-                "#pragma unroll 8\nfor (int n = 0; n < {parts}; n++) r{k}[0] = {r}::join(r{k}[0], (({r}::t*){scratch})[(u64)n * {kept} + k]);"
+                "#pragma unroll 4\nfor (int n = lane; n < {parts}; n += {}) r{k}[0] = {r}::join(r{k}[0], (({r}::t*){scratch})[(u64)n * {kept} + k]);",
+                BLOCK / 32
             );
         }
+        s += &whole.join(&reds);
         s += &whole.kept_values(sig, 1, &coords);
         s + &whole.kept_stores(sig, &coords)
     }

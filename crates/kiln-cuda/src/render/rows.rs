@@ -7,7 +7,7 @@ use kiln_ir::{Inst, Program, ValueId};
 use super::fused::step;
 use super::nest::{Access, Nest};
 use super::signature::Signature;
-use super::text::{affine, is_wide, memory_type, reducer, register_type, scalar_load, unflatten, value};
+use super::text::{affine, is_wide, memory_type, reducer, register_type, scalar_load, stored, unflatten, value};
 use crate::steps::Steps;
 
 /// Most registers that hold elements between phases.
@@ -30,12 +30,13 @@ struct Rows<'a> {
 /// The steps of a nest with several phases over rows that fit in registers, or `None` when it is not one.
 pub fn render(nest: &Nest, program: &Program) -> Option<Steps> {
     let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
-    let phases = nest.expr.phases();
+    let mut phases = nest.expr.phases();
     let last = phases.iter().copied().max().unwrap_or(0);
     let stores_full = nest.expr.stores.iter().any(|s| nest.expr.value(s.value).level == Level::Full);
     if reduced == 0 || (last < 2 && !stores_full) {
         return None;
     }
+    put_off(nest, &mut phases);
     let saved = saved(nest, &phases);
     let alive = saved.iter().filter(|s| **s).count().max(1);
     let v = nest.vector(program, nest.dims.len() - 1, 8);
@@ -45,11 +46,13 @@ pub fn render(nest: &Nest, program: &Program) -> Option<Steps> {
     if threads > 1024 {
         return None;
     }
-    if threads <= 32 && groups > 32 {
-        threads = 32;
-    }
     if groups <= 32 {
         threads = groups.next_power_of_two();
+    } else if threads <= 32 {
+        // Within a warp: the number of lanes that leaves the fewest idle, as long as the elements fit.
+        let fits = |t: &usize| groups.div_ceil(*t) * v * alive <= REGISTERS;
+        let idle = |t: &usize| groups.div_ceil(*t) * t - groups;
+        threads = [32, 16, 8].into_iter().filter(fits).min_by_key(idle).unwrap_or(32);
     }
     let vectors = groups.div_ceil(threads);
     if vectors * v * alive > REGISTERS.max(v * alive) * 2 {
@@ -67,6 +70,41 @@ pub fn render(nest: &Nest, program: &Program) -> Option<Steps> {
 /// Whether an instruction is cheaper to run again than to keep.
 fn is_cheap(inst: &Inst) -> bool {
     matches!(inst, Inst::Index(_) | Inst::Inside(_) | Inst::Const(_) | Inst::Arg(_))
+}
+
+/// Whether a load reads the same elements for every row: it stays in the first-level cache.
+fn is_shared(nest: &Nest, n: u32) -> bool {
+    let index = &nest.expr.loads[n as usize].index;
+    (0..nest.kept).all(|d| index.coeffs[d] == 0 || nest.dims[d] == 1)
+}
+
+/// Moves what is made of shared loads alone to the phase that uses it first, so that it takes no registers before.
+fn put_off(nest: &Nest, phases: &mut [u32]) {
+    let expr = &nest.expr;
+    let mut movable = vec![false; expr.values.len()];
+    for (k, v) in expr.values.iter().enumerate() {
+        let mut operands = true;
+        v.inst.operands(|x| operands &= expr.value(x).level != Level::Full || movable[x.index()]);
+        movable[k] = v.level == Level::Full
+            && match v.inst {
+                Inst::Load(n) => is_shared(nest, n),
+                Inst::Op(..) | Inst::Cast(_) => operands,
+                _ => false,
+            };
+    }
+    let last = phases.iter().copied().max().unwrap_or(0);
+    for k in (0..expr.values.len()).rev().filter(|k| movable[*k]) {
+        let mut first = if expr.stores.iter().any(|s| s.value.index() == k) { phases[k] } else { last };
+        for (user, v) in expr.values.iter().enumerate() {
+            let reads_in = phases[user] - matches!(v.inst, Inst::Reduce(..)) as u32;
+            v.inst.operands(|x| {
+                if x.index() == k {
+                    first = first.min(reads_in);
+                }
+            });
+        }
+        phases[k] = phases[k].max(first);
+    }
 }
 
 /// Full values used in a later phase than their own.
@@ -111,7 +149,7 @@ impl Rows<'_> {
             let _ = writeln!(s, "{} a{k}[{}];", register_type(v.dtype), self.vectors * self.v);
         }
         let last = self.phases.iter().copied().max().unwrap_or(0);
-        let vectors = self.vector_loads();
+        let vectors = self.vector_loads(0);
         s += &self.read(sig, &coords, &vectors);
         for phase in 0..=last {
             s += &self.kept_values(sig, phase, &coords);
@@ -120,7 +158,8 @@ impl Rows<'_> {
                 let r = self.reducer(*k);
                 let _ = writeln!(s, "{r}::t r{k} = {r}::init();");
             }
-            s += &self.pass(sig, &coords, phase, &reds, &vectors);
+            let late = if phase == 0 { Vec::new() } else { self.vector_loads(phase) };
+            s += &self.pass(sig, &coords, phase, &reds, (&vectors, &late));
             s += &self.join(&reds, block);
         }
         let mut at = coords;
@@ -149,12 +188,13 @@ impl Rows<'_> {
         }
     }
 
-    /// Loads that are read as vectors, before anything is computed.
-    fn vector_loads(&self) -> Vec<u32> {
+    /// Loads that are read as vectors in a phase: those of phase 0 before anything is computed.
+    fn vector_loads(&self, phase: u32) -> Vec<u32> {
         let mut found = Vec::new();
-        for v in &self.nest.expr.values {
+        for (k, v) in self.nest.expr.values.iter().enumerate() {
             if let Inst::Load(n) = v.inst
                 && v.level == Level::Full
+                && self.phases[k] == phase
                 && self.nest.load_access(n, self.last_dim(), self.v) == Access::Vector
                 && !found.contains(&n)
             {
@@ -200,7 +240,11 @@ impl Rows<'_> {
             for n in vectors {
                 let l = &self.nest.expr.loads[*n as usize];
                 let (name, at) = (sig.read(l.buf), affine(sig, &l.index, coords));
-                let _ = writeln!(s, "l{n}[u] = ldv<{}, {}>({name} + {at});", memory_type(sig.dtype(l.buf)), self.v);
+                // What all rows share stays in the first-level cache, a row itself passes by it.
+                let shares = (0..self.nest.expr.loads.len() as u32).any(|m| is_shared(self.nest, m));
+                let once = shares && !is_shared(self.nest, *n);
+                let read = if once { "ldv_once" } else { "ldv" };
+                let _ = writeln!(s, "l{n}[u] = {read}<{}, {}>({name} + {at});", memory_type(sig.dtype(l.buf)), self.v);
             }
             s
         })
@@ -223,7 +267,8 @@ impl Rows<'_> {
     }
 
     /// The Full values of one phase: reduced, stored, kept for later.
-    fn pass(&self, sig: &mut Signature<'_>, kept: &[String], phase: u32, reds: &[usize], vectors: &[u32]) -> String {
+    /// `early` and `late` are the loads read as vectors before the first phase and in this one.
+    fn pass(&self, sig: &mut Signature<'_>, kept: &[String], phase: u32, reds: &[usize], (early, late): (&[u32], &[u32])) -> String {
         let expr = &self.nest.expr;
         let stores: Vec<usize> = (0..expr.stores.len())
             .filter(|n| {
@@ -251,13 +296,24 @@ impl Rows<'_> {
             }
             let is_wide = |n: usize| self.v > 1 && self.nest.access(&expr.stores[n].index, self.last_dim(), self.v) == Access::Vector;
             let mut s = String::new();
+            for n in late {
+                let l = &expr.loads[*n as usize];
+                let (name, place, ty) = (sig.read(l.buf), affine(sig, &l.index, coords), memory_type(sig.dtype(l.buf)));
+                let _ = writeln!(s, "const vec<{ty}, {}> l{n} = ldv<{ty}, {}>({name} + {place});", self.v, self.v);
+            }
             for n in stores.iter().filter(|n| is_wide(**n)) {
                 let _ = writeln!(s, "{} o{n}[{}];", register_type(expr.value(expr.stores[*n].value).dtype), self.v);
             }
             let _ = writeln!(s, "#pragma unroll\nfor (int v = 0; v < {}; v++) {{", self.v);
             for k in (0..expr.values.len()).filter(|k| again[*k] || mine.contains(k)) {
                 let mut load = |sig: &mut Signature<'_>, n: u32| {
-                    if vectors.contains(&n) { format!("up(l{n}[u].at(v))") } else { scalar_load(sig, expr, n, &at) }
+                    if early.contains(&n) {
+                        format!("up(l{n}[u].at(v))")
+                    } else if late.contains(&n) {
+                        format!("up(l{n}.at(v))")
+                    } else {
+                        scalar_load(sig, expr, n, &at)
+                    }
                 };
                 let text = value(sig, expr, k, &at, &|x| self.name(x, phase), &mut load, "");
                 let _ = writeln!(s, "const {} v{k} = {text};", register_type(expr.values[k].dtype));
@@ -278,10 +334,11 @@ impl Rows<'_> {
                 let st = &expr.stores[*n];
                 let name = sig.write(st.buf);
                 if is_wide(*n) {
-                    let _ = writeln!(s, "o{n}[v] = v{};", st.value.0);
+                    let _ = writeln!(s, "o{n}[v] = {};", self.name(stored(sig, expr, st), phase));
                 } else {
                     let place = affine(sig, &st.index, &at);
-                    let _ = writeln!(s, "{name}[{place}] = down<{}>(v{});", memory_type(sig.dtype(st.buf)), st.value.0);
+                    let x = self.name(stored(sig, expr, st), phase);
+                    let _ = writeln!(s, "{name}[{place}] = down<{}>({x});", memory_type(sig.dtype(st.buf)));
                 }
             }
             s += "}\n";

@@ -107,10 +107,23 @@ pub fn render(k: &ScatterKernel, program: &Program, chip: &Chip) -> Result<Steps
         .number("ROW_PARTS", row_parts as i128)
         .number("COL_PARTS", col_parts as i128)
         .number("LANES", lanes as i128)
-        .number("GROUPS", 256 / lanes as i128)
-        .body(body);
+        .number("GROUPS", 256 / lanes as i128);
     let shared = (part_rows * part_cols + 3) * size + 2 * 4 * 1024 + 64;
+    let grid =
+        |segments: usize| u32::try_from(lines * row_parts * segments).map_err(|_| RuntimeError::Unsupported("a scatter over too many lines".into()));
+    // Sums over many values for few rows: segments of the values have their own sums, which are added in order.
+    let segments = if k.op == ScatterOp::Add { (2 * chip.multiprocessors as usize / (lines * row_parts)).min(given / 256).min(64) } else { 1 };
+    if segments > 1 && out_len * segments <= 1 << 24 {
+        let text = text.number("SEGMENTS", segments as i128).number("SEGMENT", given.div_ceil(segments) as i128).body(body);
+        let first = vec![source[0], source[1], base, Param::Scratch(0), Param::Args, Param::Fault];
+        let second = vec![base, Param::Scratch(0), Param::Buf(k.out)];
+        let steps = vec![
+            step(text.entry("owners"), grid(segments)?, 256, shared, first),
+            step(text.entry("segments"), blocks(out_len, 256, chip), 256, 0, second),
+        ];
+        return Ok(Steps { steps, scratch: out_len * segments * size });
+    }
+    let text = text.number("SEGMENTS", 1).number("SEGMENT", given as i128).body(body);
     let params = vec![source[0], source[1], base, Param::Buf(k.out), Param::Args, Param::Fault];
-    let grid = u32::try_from(lines * row_parts).map_err(|_| RuntimeError::Unsupported("a scatter over too many lines".into()))?;
-    Ok(Steps::one(step(text.entry("owners"), grid, 256, shared, params)))
+    Ok(Steps::one(step(text.entry("owners"), grid(1)?, 256, shared, params)))
 }

@@ -114,17 +114,12 @@ pub fn inside(sig: &mut Signature<'_>, bounds: &[Bound], coords: &[String]) -> S
 }
 
 /// Ops of half types with a shorter form in the prelude, as exact as a half type can tell.
-const SHORT: [&str; 6] = ["exp", "log", "erf", "recip", "div", "sqrt"];
+const SHORT: [&str; 7] = ["exp", "log", "erf", "tanh", "recip", "div", "sqrt"];
 
 /// An elementwise op on registers of `dtype` (that of the last operand).
 pub fn elementwise(op: Elementwise, dtype: DType, x: &[String]) -> String {
     let row = op.row();
-    let short = match dtype {
-        DType::BF16 => SHORT.contains(&row.name) || row.name == "tanh",
-        DType::F16 => SHORT.contains(&row.name),
-        _ => false,
-    };
-    if short {
+    if matches!(dtype, DType::BF16 | DType::F16) && SHORT.contains(&row.name) {
         return format!("h_{}({})", row.name, x.join(", "));
     }
     if dtype.is_float() || row.arity == 3 {
@@ -194,12 +189,24 @@ pub fn scalar_load(sig: &mut Signature<'_>, expr: &Expr, n: u32, coords: &[Strin
     format!("({guard} ? up({name}[{at}]) : {zero})")
 }
 
+/// The value that a store takes: what a cast to the buffer's half type is made of, since the store rounds to it anyway.
+pub fn stored(sig: &Signature<'_>, expr: &Expr, st: &kiln_ir::Store) -> ValueId {
+    let v = expr.value(st.value);
+    match v.inst {
+        Inst::Cast(x) if matches!(v.dtype, DType::F16 | DType::BF16) && v.dtype == sig.dtype(st.buf) => {
+            let from = expr.value(x);
+            if from.dtype.lane() == Lane::F32 && from.level == v.level { x } else { st.value }
+        }
+        _ => st.value,
+    }
+}
+
 /// Every value and store of an expression without reductions at one point, as statements: what an epilogue is. `acc` is the register of the accumulated result.
 pub fn point(sig: &mut Signature<'_>, expr: &Expr, coords: &[String], acc: &str) -> String {
     let mut s = values(sig, expr, coords, acc);
     for st in &expr.stores {
         let (name, at) = (sig.write(st.buf), affine(sig, &st.index, coords));
-        s += &format!("{name}[{at}] = down<{}>(v{});\n", memory_type(sig.dtype(st.buf)), st.value.0);
+        s += &format!("{name}[{at}] = down<{}>(v{});\n", memory_type(sig.dtype(st.buf)), stored(sig, expr, st).0);
     }
     s
 }

@@ -6,7 +6,7 @@ use kiln_ir::{DType, Inst, Program};
 use super::fused::step;
 use super::nest::Nest;
 use super::signature::Signature;
-use super::text::{affine, inside, is_wide, memory_type, register_type, scalar_load, unflatten, value};
+use super::text::{affine, inside, is_wide, memory_type, register_type, scalar_load, stored, unflatten, value};
 use crate::steps::Steps;
 
 /// Sides of a tile.
@@ -122,10 +122,10 @@ fn body(sig: &mut Signature<'_>, nest: &Nest, a: usize, b: usize, loads: &[usize
     }
     for (n, st) in expr.stores.iter().enumerate() {
         if wide(st) {
-            let _ = writeln!(s, "o{n}[v] = v{};", st.value.0);
+            let _ = writeln!(s, "o{n}[v] = v{};", stored(sig, expr, st).0);
         } else {
             let (name, place) = (sig.write(st.buf), affine(sig, &st.index, &at));
-            let _ = writeln!(s, "{name}[{place}] = down<{}>(v{});", memory_type(sig.dtype(st.buf)), st.value.0);
+            let _ = writeln!(s, "{name}[{place}] = down<{}>(v{});", memory_type(sig.dtype(st.buf)), stored(sig, expr, st).0);
         }
     }
     s += "}\n";

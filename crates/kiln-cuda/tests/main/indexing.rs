@@ -195,3 +195,20 @@ fn scatter_of_one_long_line_and_of_many_lines() {
         }
     }
 }
+
+#[test]
+fn many_values_for_few_rows_are_summed_in_segments() {
+    let mut draw = Draw(77);
+    for dtype in [DType::F32, DType::BF16] {
+        let mut g = Graph::new();
+        let x = g.input(&[7, 40], dtype);
+        let i = g.input(&[3000, 1], DType::I64);
+        let i = g.add_as(Op::Expand, &[i], &[3000, 40], DType::I64).unwrap();
+        let v = g.input(&[3000, 40], dtype);
+        let y = g.add(Op::Scatter { axis: 0, op: ScatterOp::Add }, &[x, i, v]).unwrap();
+        g.outputs = vec![y];
+        let inputs =
+            [draw.tensor(dtype, &[7, 40], (-1.0, 1.0)), draw.indices(DType::I64, &[3000, 1], 7), draw.tensor(dtype, &[3000, 40], (-1.0, 1.0))];
+        crate::oracle::check_within(&g, &inputs, &[], 20.0);
+    }
+}

@@ -141,7 +141,12 @@ extern "C" __global__ void __launch_bounds__(256) atomics(const I* __restrict__ 
 // A block owns PART_ROWS rows and PART_COLS columns of a line's result: it reads all of the line's indices, keeps those of its rows in order, and applies
 // them to sums in shared memory. COLS is 1 where the index differs from column to column; columns are then lines of their own.
 #ifdef ENTRY_owners
-extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ index, const T* __restrict__ values, const T* base, T* out, const u64* args, int* fault) {
+#if SEGMENTS > 1
+typedef W Sum;
+#else
+typedef T Sum;
+#endif
+extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ index, const T* __restrict__ values, const T* base, Sum* out, const u64* args, int* fault) {
     extern __shared__ uint4 shared_bytes[];
     W* sums = (W*)shared_bytes;
     u32* found = (u32*)(sums + ((PART_ROWS * PART_COLS + 3) & ~3));
@@ -149,6 +154,8 @@ extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ i
     u32* totals = found_row + 1024;
     const u32 t = threadIdx.x;
     count block = blockIdx.x;
+    const count segment = block % SEGMENTS;
+    block /= SEGMENTS;
     const count part = block % ROW_PARTS;
     block /= ROW_PARTS;
     const count col_part = block % COL_PARTS, line = block / COL_PARTS;
@@ -165,16 +172,17 @@ extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ i
     const ix place = ((ix)o * ROWS + (ix)row0) * INNER + (ix)c0 + (ix)col0;
     for (u32 at = t; at < rows * cols; at += 256) {
         const u32 r = at / cols, c = at - r * cols;
-        sums[r * PART_COLS + c] = HAS_BASE ? widen<T>(base[place + (ix)r * INNER + (ix)c]) : Number<W>::zero();
+        sums[r * PART_COLS + c] = HAS_BASE && SEGMENTS == 1 ? widen<T>(base[place + (ix)r * INNER + (ix)c]) : Number<W>::zero();
     }
     // Threads that share a row of sums; with few columns each group of threads owns every GROUPS-th row.
     const u32 group = t / LANES, lane = t % LANES;
-    for (count k0 = 0; k0 < (count)GIVEN; k0 += 1024) {
+    const count end = min((count)(segment + 1) * SEGMENT, (count)GIVEN);
+    for (count k0 = segment * SEGMENT; k0 < end; k0 += 1024) {
         u32 mine[4], rows_of[4], n = 0;
 #pragma unroll
         for (u32 j = 0; j < 4; j++) {
             const count k = k0 + t * 4 + j;
-            if (k < (count)GIVEN) {
+            if (k < end) {
                 const i64 i = (i64)index[which + (ix)k * INDEX_STEP];
                 if ((u64)i >= (u64)ROWS) report(fault, 2, AXIS, i, ROWS);
                 const u64 r = (u64)i - (u64)row0;
@@ -229,7 +237,19 @@ extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ i
     }
     for (u32 at = t; at < rows * cols; at += 256) {
         const u32 r = at / cols, c = at - r * cols;
-        out[place + (ix)r * INNER + (ix)c] = narrow<T>(sums[r * PART_COLS + c]);
+        out[(ix)segment * OUT_LEN + place + (ix)r * INNER + (ix)c] = narrow<Sum>(sums[r * PART_COLS + c]);
+    }
+}
+#endif
+
+// The sums of all segments, in order, on the base.
+#ifdef ENTRY_segments
+extern "C" __global__ void __launch_bounds__(256) segments(const T* base, const W* __restrict__ parts, T* out) {
+    for (count at = (count)blockIdx.x * 256 + threadIdx.x; at < (count)OUT_LEN; at += (count)gridDim.x * 256) {
+        W sum = HAS_BASE ? widen<T>(base[at]) : Number<W>::zero();
+#pragma unroll 4
+        for (count s = 0; s < SEGMENTS; s++) sum = meet(sum, parts[(ix)s * OUT_LEN + (ix)at]);
+        out[at] = narrow<T>(sum);
     }
 }
 #endif
