@@ -142,7 +142,7 @@ pub fn render(k: &AttentionKernel, _: &Program, chip: &Chip) -> Result<Steps, Ru
     let steps = if d <= 256 && e <= 256 && (queries <= 4 || rows <= 16) {
         decode(&mut a, chip, out, lse)?
     } else if a.fits_tensor_cores(&[0, 1, 2]) {
-        vec![if chip.sm == 90 && d == e && matches!(d, 64 | 128) { wgmma(&a, out, lse)? } else { mma(&a, out, lse)? }]
+        vec![if fits_warpgroups(k, chip) { wgmma(&a, out, lse)? } else { mma(&a, out, lse)? }]
     } else {
         let wide = chunk(e, k.dtype);
         let (tiles, chunks) = (queries.div_ceil(64), e.div_ceil(wide).max(1));
@@ -184,6 +184,19 @@ fn mma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError> 
     Ok(step(source, grid(batch * heads * tiles)?, 32 * warps as u32, shared, params))
 }
 
+/// Whether the warpgroups of compute capability 9.0 take these sizes.
+fn fits_warpgroups(k: &AttentionKernel, chip: &Chip) -> bool {
+    chip.sm == 90 && k.width[0] == k.width[1] && matches!(k.width[0], 64 | 128)
+}
+
+/// The text of the warpgroup kernels up to their constants. `columns`: of the products.
+fn warpgroup_text(a: &Attention<'_>, results: &[usize], columns: &[usize]) -> Text {
+    tensor_text(a, results)
+        .flag("HAS_BLANKS", a.k.attrs.causal && a.k.length[0] > a.k.length[1])
+        .body(&super::warpgroup::products(if a.k.dtype == DType::BF16 { "bf16" } else { "f16" }, columns))
+        .body(include_str!("cuda/attention_fetch.cu"))
+}
+
 /// The warpgroup kernel.
 fn wgmma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError> {
     let [batch, heads, _] = a.k.heads;
@@ -191,14 +204,12 @@ fn wgmma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError
     let consumers = 2;
     let side = 64 * consumers;
     let tiles = a.k.length[0].div_ceil(side);
-    let mut columns = vec![128, e];
-    columns.dedup();
-    let source = tensor_text(a, &[0])
+    let columns: &[usize] = if e == 128 { &[128] } else { &[64, 128] };
+    let source = warpgroup_text(a, &[0], columns)
         .number("CONSUMERS", consumers as i128)
         .number("PRODUCER_REGISTERS", 24)
         .number("CONSUMER_REGISTERS", 240)
         .number("TILES_T", tiles as i128)
-        .body(&super::warpgroup::products(if a.k.dtype == DType::BF16 { "bf16" } else { "f16" }, &columns))
         .body(include_str!("cuda/attention_wgmma.cu"))
         .entry("attention_wgmma");
     let mut params = a.operands(3);
@@ -285,7 +296,18 @@ pub fn render_grad(k: &AttentionKernel, program: &Program, chip: &Chip) -> Resul
     if a.fits_tensor_cores(&[0, 1, 2, 5]) {
         let (warps, block) = tile(d.max(e));
         let side = 16 * warps;
-        if wants(0) {
+        let groups_fit = fits_warpgroups(k, chip);
+        let columns: &[usize] = if d == 128 { &[64, 128] } else { &[64] };
+        let stages = 3;
+        let group_shared = 3072 + stages * 512 + (128 + stages * 64) * (d + e) * 2;
+        if wants(0) && groups_fit {
+            let mut own = Attention { k, text: a.text.clone(), scratch: 0 };
+            let dq = own.result("DQ", 0, &[]);
+            let tiles = queries.div_ceil(128);
+            let text = warpgroup_text(&own, &[0], columns).number("STAGES", stages as i128).number("TILES_T", tiles as i128);
+            let source = text.body(include_str!("cuda/attention_wgmma_grad.cu")).entry("attention_wgmma_dq");
+            steps.push(step(source, grid(batch * heads * tiles)?, 384, group_shared, with(&[dq])));
+        } else if wants(0) {
             let mut own = Attention { k, text: a.text.clone(), scratch: 0 };
             let dq = own.result("DQ", 0, &[]);
             let tiles = queries.div_ceil(side);
@@ -309,6 +331,21 @@ pub fn render_grad(k: &AttentionKernel, program: &Program, chip: &Chip) -> Resul
                 }
             }
             let written: Vec<usize> = [(dk, 1), (dv, 2)].into_iter().filter(|w| w.0).map(|w| w.1).collect();
+            if groups_fit {
+                let tiles = keys.div_ceil(128);
+                let text = warpgroup_text(&own, &written, columns)
+                    .number("STAGES", stages as i128)
+                    .number("TILES_S", tiles as i128)
+                    .flag("WANT_DK", dk)
+                    .flag("WANT_DV", dv);
+                // A result nobody wants has no place: its steps are never used.
+                let text = [(dk, "DK"), (dv, "DV")].into_iter().filter(|w| !w.0).fold(text, |text, (_, name)| {
+                    AXES.iter().fold(text.number(&format!("{name}_ORIGIN"), 0), |text, axis| text.number(&format!("{name}_{axis}"), 0))
+                });
+                let source = text.body(include_str!("cuda/attention_wgmma_grad.cu")).entry("attention_wgmma_dkv");
+                steps.push(step(source, grid(batch * groups * tiles)?, 384, group_shared, with(&results)));
+                continue;
+            }
             let tiles = keys.div_ceil(side);
             let text = tensor_text(&own, &written)
                 .number("WARPS", warps as i128)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kiln_ir::dims::numel;
 use kiln_ir::kernel::{ConvKernel, ConvMode};
-use kiln_ir::{DType, Program, RuntimeError};
+use kiln_ir::{BufId, DType, Program, RuntimeError};
 
 use super::signature::Signature;
 use super::template::{blocks, step};
@@ -55,6 +55,9 @@ pub fn render(k: &ConvKernel, program: &Program, chip: &Chip) -> Result<Steps, R
     }
     let product = Product::new(k);
     let points = numel(result);
+    if let Some(way) = Way::of(k) {
+        return stream(k, program, chip, &product, points, way);
+    }
     let half = matches!(k.dtype, DType::F16 | DType::BF16);
     let (r_m, r_n) = tile(k.dtype, &product);
     let (side_m, side_n) = if half { (128, 128) } else { (16 * r_m, 16 * r_n) };
@@ -90,12 +93,11 @@ pub fn render(k: &ConvKernel, program: &Program, chip: &Chip) -> Result<Steps, R
     let parts = scratch;
     let store = if splits > 1 {
         scratch += splits * points * accumulator_size(k.dtype);
-        let to = sig.scratch(parts);
-        let per = product.groups * product.rows;
-        format!("(({}*){to})[((split * {per} + g * ROWS + m) * (ix)COLUMNS) + n] = value;\n", accumulator(k.dtype))
+        partial(&mut sig, k, &product, parts)
     } else {
         epilogue(&mut sig, k)
     };
+    let functions: &[&str] = if half { &[include_str!("cuda/tensor.cu"), include_str!("cuda/conv.cu")] } else { &[include_str!("cuda/conv.cu")] };
     let (entry, template, threads, shared) = if half {
         let by_depth = k.mode == ConvMode::WeightGrad;
         let _ = writeln!(head, "#define BRAIN {}", (k.dtype == DType::BF16) as u8);
@@ -107,12 +109,173 @@ pub fn render(k: &ConvKernel, program: &Program, chip: &Chip) -> Result<Steps, R
         let size = k.dtype.size();
         ("conv", include_str!("cuda/conv_plain.cu"), 256, 16 * (side_m + side_n + 2) * size)
     };
-    let (source, params) = finish(sig, entry, threads, &head, half, &with_store(template, &store));
+    let (source, params) = finish(sig, entry, threads, &head, functions, &with_store(template, &store));
     steps.push(step(source, grid, threads, shared, params));
     if splits > 1 {
         steps.push(sum(k, program, chip, &product, splits, parts));
     }
     Ok(Steps { steps, scratch })
+}
+
+/// How operands of half floats come in whole accesses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Kernels of one element that walk places in order: operands as they are.
+    Plain,
+    /// Operands and weights are first put channels last.
+    Last,
+}
+
+impl Way {
+    /// The way of a convolution, if there is one.
+    fn of(k: &ConvKernel) -> Option<Way> {
+        let groups = k.attrs.groups.max(1);
+        if !matches!(k.dtype, DType::F16 | DType::BF16) || k.x.contains(&0) || k.y.contains(&0) || k.w.contains(&0) {
+            return None;
+        }
+        let channels = k.w[1].is_multiple_of(8) && (k.w[0] / groups).is_multiple_of(8);
+        let weights = if k.mode == ConvMode::InputGrad { (k.w[0] / groups).is_multiple_of(8) } else { k.w[1].is_multiple_of(8) };
+        if right_vectors(k) && (weights || k.mode == ConvMode::WeightGrad) {
+            return Some(Way::Plain);
+        }
+        channels.then_some(Way::Last)
+    }
+}
+
+/// The steps of a convolution whose operands come in whole accesses.
+fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: usize, way: Way) -> Result<Steps, RuntimeError> {
+    let warps_m = if p.rows <= 64 { 1 } else { 2 };
+    let (side_m, side_n) = (64 * warps_m, 256 / warps_m);
+    let (tiles_m, tiles_n) = (p.rows.div_ceil(side_m), p.columns.div_ceil(side_n));
+    let tiles = tiles_m * tiles_n * p.groups;
+    let wanted = (2 * chip.multiprocessors as usize / tiles.max(1)).clamp(1, p.depth.div_ceil(256).max(1));
+    let split = p.depth.div_ceil(wanted).next_multiple_of(32).max(32);
+    let splits = p.depth.div_ceil(split).max(1);
+    let grid = u32::try_from(tiles * splits).ok().filter(|n| *n < 1 << 31);
+    let grid = grid.ok_or_else(|| RuntimeError::Unsupported("a convolution of too many blocks".into()))?;
+    let mut sig = Signature::new(program);
+    sig.wide = [k.a, k.b].iter().any(|b| program.buf(*b).len >= 1 << 30) || is_wide(program, &k.epilogue, points) || points * splits >= 1 << 30;
+    let (mut steps, mut scratch) = (Vec::new(), 0);
+    let mut last = |sig: &mut Signature<'_>, buf: BufId, dims: &[usize]| -> String {
+        if way == Way::Plain {
+            return sig.read(buf);
+        }
+        let at = scratch;
+        scratch += (numel(dims) * 2).next_multiple_of(256);
+        steps.push(channels_last(buf, program, dims, at));
+        sig.scratch(at)
+    };
+    let (left, right) = match k.mode {
+        ConvMode::Forward => (String::new(), last(&mut sig, k.a, &k.x)),
+        ConvMode::InputGrad => (String::new(), last(&mut sig, k.a, &k.y)),
+        ConvMode::WeightGrad => {
+            let right = last(&mut sig, k.a, &k.x);
+            (last(&mut sig, k.b, &k.y), right)
+        }
+    };
+    let left = match k.mode {
+        ConvMode::WeightGrad => left,
+        ConvMode::Forward if way == Way::Plain => sig.read(k.b),
+        ConvMode::Forward | ConvMode::InputGrad => {
+            let at = scratch;
+            scratch += (numel(&k.w) * 2).next_multiple_of(256);
+            steps.push(weights(k, program, chip, at));
+            sig.scratch(at)
+        }
+    };
+    let parts = scratch;
+    let by_depth = match (k.mode, way) {
+        (ConvMode::WeightGrad, Way::Plain) => (true, true),
+        (ConvMode::WeightGrad, Way::Last) => (false, false),
+        (ConvMode::Forward | ConvMode::InputGrad, Way::Plain) => (true, false),
+        (ConvMode::Forward | ConvMode::InputGrad, Way::Last) => (true, true),
+    };
+    let stages = 4;
+    let mut head = definitions(k, p, &sig);
+    let _ = writeln!(head, "#define LEFT {left}\n#define RIGHT {right}");
+    let numbers = [
+        ("TILES_M", tiles_m),
+        ("TILES_N", tiles_n),
+        ("SPLIT", split),
+        ("WARPS_M", warps_m),
+        ("STAGES", stages),
+        ("BRAIN", (k.dtype == DType::BF16) as usize),
+        ("LAST", (way == Way::Last) as usize),
+        ("LEFT_BY_DEPTH", by_depth.0 as usize),
+        ("RIGHT_BY_DEPTH", by_depth.1 as usize),
+    ];
+    for (name, v) in numbers {
+        let _ = writeln!(head, "#define {name} {v}");
+    }
+    let store = if splits > 1 {
+        scratch += splits * points * 4;
+        partial(&mut sig, k, p, parts)
+    } else {
+        epilogue(&mut sig, k)
+    };
+    let bytes = |by_depth: bool, side: usize| if by_depth { side * 40 * 2 } else { 32 * (side + 8) * 2 };
+    let shared = (stages * (bytes(by_depth.0, side_m) + bytes(by_depth.1, side_n))).max(64 * (side_n + 4) * 4);
+    let body = with_store(include_str!("cuda/conv_stream_body.cu"), &store);
+    let (source, params) = finish(sig, "conv_stream", 256, &head, &[include_str!("cuda/tensor.cu"), include_str!("cuda/conv_stream.cu")], &body);
+    steps.push(step(source, grid, 256, shared, params));
+    if splits > 1 {
+        steps.push(sum(k, program, chip, p, splits, parts));
+    }
+    Ok(Steps { steps, scratch })
+}
+
+/// The statement that keeps a part of a sum.
+fn partial(sig: &mut Signature<'_>, k: &ConvKernel, p: &Product, parts: usize) -> String {
+    let to = sig.scratch(parts);
+    let per = p.groups * p.rows;
+    let mut s = order(k);
+    let _ = writeln!(s, "(({}*){to})[((split * {per} + g * ROWS + m) * (ix)COLUMNS) + column] = value;", accumulator(k.dtype));
+    s
+}
+
+/// Defines `column`: the number of column `n` in the order of the result. Channels-last weights' gradients have their columns by kernel element, then channel.
+fn order(k: &ConvKernel) -> String {
+    if k.mode == ConvMode::WeightGrad && Way::of(k) == Some(Way::Last) {
+        return "const ix column = n % X_GROUP * W_PLACES + n / X_GROUP;\n".into();
+    }
+    "const ix column = n;\n".into()
+}
+
+/// Puts an operand channels last.
+fn channels_last(buf: BufId, program: &Program, dims: &[usize], at: usize) -> Step {
+    let mut sig = Signature::new(program);
+    sig.wide = program.buf(buf).len >= 1 << 30;
+    let (from, to) = (sig.read(buf), sig.scratch(at));
+    let places = numel(&dims[2..]);
+    let (tiles_p, tiles_c) = (places.div_ceil(64), dims[1].div_ceil(64));
+    let head = format!(
+        "typedef {} ix;\n#define FROM {from}\n#define TO {to}\n#define CHANNELS {}\n#define PLACES {places}\n#define TILES_P {tiles_p}\n#define TILES_C {tiles_c}\n",
+        sig.index_type(),
+        dims[1],
+    );
+    let (source, params) = finish(sig, "conv_last", 256, &head, &[], include_str!("cuda/conv_last.cu"));
+    step(source, (dims[0] * tiles_p * tiles_c) as u32, 256, 64 * 66 * 2, params)
+}
+
+/// Puts weights in rows by kernel element, then by the channels that are summed over.
+fn weights(k: &ConvKernel, program: &Program, chip: &Chip, at: usize) -> Step {
+    let mut sig = Signature::new(program);
+    sig.wide = program.buf(k.b).len >= 1 << 30;
+    let (from, to, ty) = (sig.read(k.b), sig.scratch(at), sig.index_type());
+    let (len, groups) = (numel(&k.w), k.attrs.groups.max(1));
+    let (og, cg, places) = (k.w[0] / groups, k.w[1], numel(&k.w[2..]));
+    let memory = memory_type(k.dtype);
+    let split = if k.mode == ConvMode::InputGrad {
+        format!("const {ty} o = at % {og}, p = at / {og} % {places}, c = at / {} % {cg}, g = at / {};", og * places, og * places * cg)
+    } else {
+        format!("const {ty} c = at % {cg}, p = at / {cg} % {places}, o = at / {} % {og}, g = at / {};", cg * places, cg * places * og)
+    };
+    let body = format!(
+        "for ({ty} at = ({ty})blockIdx.x * 256 + threadIdx.x; at < {len}; at += ({ty})gridDim.x * 256) {{\n{split}\n\
+         (({memory}*){to})[at] = {from}[((g * {og} + o) * {cg} + c) * {places} + p];\n}}\n",
+    );
+    let (source, params) = sig.finish("conv_weights", 256, &body);
+    step(Arc::new(source), blocks(len, 256, chip), 256, 0, params)
 }
 
 /// Results of a thread of the plain kernel along rows and columns.
@@ -210,7 +373,8 @@ fn epilogue(sig: &mut Signature<'_>, k: &ConvKernel) -> String {
         ConvMode::InputGrad => (k.w[1], [k.x[0]].into_iter().chain(k.x[2..].iter().copied()).collect()),
         ConvMode::WeightGrad => (k.w[0] / k.attrs.groups.max(1), k.w[1..].to_vec()),
     };
-    let (mut s, mut coords) = unflatten(sig, "n", &columns, "c");
+    let (split, mut coords) = unflatten(sig, "column", &columns, "c");
+    let mut s = order(k) + &split;
     let channel = format!("(g * {per} + m)");
     coords.insert(if k.mode == ConvMode::WeightGrad { 0 } else { 1 }, channel);
     s += &point(sig, &k.epilogue, &coords, "value");
@@ -223,10 +387,9 @@ fn with_store(template: &str, store: &str) -> String {
 }
 
 /// The translation unit: geometry and shared functions before the kernel.
-fn finish(sig: Signature<'_>, entry: &str, threads: u32, head: &str, tensor: bool, body: &str) -> (Arc<Source>, Vec<Param>) {
+fn finish(sig: Signature<'_>, entry: &str, threads: u32, head: &str, functions: &[&str], body: &str) -> (Arc<Source>, Vec<Param>) {
     let (mut source, params) = sig.finish(entry, threads, body);
-    let tensor = if tensor { include_str!("cuda/tensor.cu") } else { "" };
-    let before = format!("{head}{tensor}{}\nextern \"C\" __global__", include_str!("cuda/conv.cu"));
+    let before = format!("{head}{}\nextern \"C\" __global__", functions.concat());
     source.code = source.code.replacen("extern \"C\" __global__", &before, 1);
     (Arc::new(source), params)
 }
@@ -256,10 +419,10 @@ fn sum(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, splits: usiz
     let mut sig = Signature::new(program);
     sig.wide = is_wide(program, &k.epilogue, points * splits);
     let (from, ty, acc) = (sig.scratch(parts), sig.index_type(), accumulator(k.dtype));
-    let store = epilogue(&mut sig, k);
+    let store = epilogue(&mut sig, k).replacen(&order(k), "", 1);
     let body = format!(
         "for ({ty} at = ({ty})blockIdx.x * 256 + threadIdx.x; at < {points}; at += ({ty})gridDim.x * 256) {{\n\
-         const {ty} n = at % {columns}, row = at / {columns}, m = row % {rows}, g = row / {rows};\n\
+         const {ty} column = at % {columns}, row = at / {columns}, m = row % {rows}, g = row / {rows};\n\
          {acc} sum = 0;\nfor (int s = 0; s < {splits}; s++) sum += ((const {acc}*){from})[s * ({ty}){points} + at];\n\
          const {register} value = ({register})sum;\n{store}}}\n",
         columns = p.columns,

@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, c
     const i32 first = split * SPLIT, last = min(first + SPLIT, (i32)KEYS);
     // Warps take turns at runs of 64 keys.
     for (i32 s0 = first + warp * 64; s0 < last; s0 += 256) {
-#pragma unroll 4
+#pragma unroll 8
         for (i32 n = 0; n < 64; n += 4) {
             const i32 s = s0 + n + quarter;
             A dot[ROWS];
@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, c
         }
         __syncwarp();
         const i32 many = min(64, last - s0);
-#pragma unroll 4
+#pragma unroll 8
         for (i32 n = 0; n < many; n++) {
             const T* row = vs + (i64)(s0 + n) * V_T;
 #pragma unroll

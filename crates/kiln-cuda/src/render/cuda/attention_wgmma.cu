@@ -2,29 +2,6 @@
 // queries each. A consumer's product with the next keys runs while it works on the probabilities of the last, and consumers take turns at starting products.
 #define SIDE (64 * CONSUMERS)
 #define KEY_TILE 128
-#define D_PANELS (D / 64)
-#define E_PANELS (E / 64)
-#define LOG2E 1.4426950408889634
-#define LN2 0.6931471805599453f
-#define PLAIN_SCORES (!HAS_CAP && !HAS_BIAS && SCALE > 0)
-
-// A share of ROWS rows of PANELS panels: rows from `limit` on are zeros. 128 threads.
-template <i32 ROWS, i32 PANELS> __device__ __forceinline__ void fetch(u32 to, const T* from, i64 step, i32 row0, i32 limit, i32 t) {
-    constexpr i32 APART = 128 / (PANELS * 8);
-    const i32 part = t % (PANELS * 8), first = t / (PANELS * 8);
-    // Rows of a thread are a multiple of 8 apart, so that their pieces lie at the same place within 8 rows.
-    u32 there = to + (u32)(part / 8 * ROWS * 128) + piece(first, part % 8);
-    const T* at = from + part * 8 + (i64)(row0 + first) * step;
-    i32 left = limit - row0 - first;
-#pragma unroll 4
-    for (i32 i = 0; i < ROWS / APART; i++) {
-        copy_async_16(there, left > 0 ? at : from, left > 0 ? 16 : 0);
-        there += APART * 128;
-        at += (i64)APART * step;
-        left -= APART;
-    }
-}
-
 extern "C" __global__ void __launch_bounds__(128 + 128 * CONSUMERS, 1) attention_wgmma(const T* q, const T* k, const T* v, const u8* mask, const T* bias, T* out, float* lse, const u64* args) {
     extern __shared__ uint4 shared_bytes[];
     // Q, two tiles of keys, two of values; barriers before them.
@@ -54,29 +31,19 @@ extern "C" __global__ void __launch_bounds__(128 + 128 * CONSUMERS, 1) attention
         const T* vs = v + V_ORIGIN + (i64)b * V_B + (i64)g * V_H;
         fetch<SIDE, D_PANELS>(q_at, q + Q_ORIGIN + (i64)b * Q_B + (i64)h * Q_H, Q_T, t0, QUERIES, t);
         copy_commit();
-        // What was fetched last is announced after the next fetch was started.
-        u32 last = q_full;
+        Queue queue;
+        queue.last = q_full;
         for (i32 n = 0; n < tiles; n++) {
             const i32 s0 = (tiles - 1 - n) * KEY_TILE, stage = n & 1;
             const u32 parity = (u32)((n / 2 & 1) ^ 1);
-            barrier_wait(k_empty + stage * 8, parity);
+            queue.room(k_empty + stage * 8, parity);
             fetch<KEY_TILE, D_PANELS>(k_at + (u32)(stage * KEY_TILE * D * 2), ks, K_T, s0, KEYS, t);
-            copy_commit();
-            copy_wait<1>();
-            fence_products();
-            barrier_arrive(last);
-            last = k_full + stage * 8;
-            barrier_wait(v_empty + stage * 8, parity);
+            queue.started(k_full + stage * 8);
+            queue.room(v_empty + stage * 8, parity);
             fetch<KEY_TILE, E_PANELS>(v_at + (u32)(stage * KEY_TILE * E * 2), vs, V_T, s0, KEYS, t);
-            copy_commit();
-            copy_wait<1>();
-            fence_products();
-            barrier_arrive(last);
-            last = v_full + stage * 8;
+            queue.started(v_full + stage * 8);
         }
-        copy_wait<0>();
-        fence_products();
-        barrier_arrive(last);
+        queue.announce<0>();
     } else {
         registers_up<CONSUMER_REGISTERS>();
         const i32 me = group - 1, lane = t % 32, row = t0 + me * 64 + t / 32 * 16 + lane / 4;

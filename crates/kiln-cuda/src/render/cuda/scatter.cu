@@ -215,22 +215,28 @@ extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ i
             }
         }
         __syncthreads();
-        for (u32 f = 0; f < all; f++) {
-            const u32 r = found_row[f];
-            if (r % GROUPS == group) {
-                const ix row = from + (ix)(k0 + found[f]) * VALUES_STEP;
-                for (u32 c = lane; c < cols; c += LANES) {
-                    ix at = row;
-                    if (COLS > 1) {
-                        count rest = col0 + c;
-                        ix which = 0;
-                        ix from = 0;
-                        INNER_WALK
-                        at += from;
-                    }
-                    W* old = sums + r * PART_COLS + c;
-                    *old = meet(*old, widen<T>(values[at]));
+        // Eight matches at a time: their values are read before the first is applied.
+        for (u32 f0 = 0; f0 < all; f0 += 8) {
+            const u32 some = all - f0 < 8 ? all - f0 : 8;
+            for (u32 c = lane; c < cols; c += LANES) {
+                ix from_column = from;
+                if (COLS > 1) {
+                    count rest = col0 + c;
+                    ix which = 0, from = 0;
+                    INNER_WALK
+                    from_column += from;
+                    (void)which;
                 }
+                W v[8];
+#pragma unroll
+                for (u32 j = 0; j < 8; j++)
+                    if (j < some && found_row[f0 + j] % GROUPS == group) v[j] = widen<T>(values[from_column + (ix)(k0 + found[f0 + j]) * VALUES_STEP]);
+#pragma unroll
+                for (u32 j = 0; j < 8; j++)
+                    if (j < some && found_row[f0 + j] % GROUPS == group) {
+                        W* old = sums + found_row[f0 + j] * PART_COLS + c;
+                        *old = meet(*old, v[j]);
+                    }
             }
         }
         __syncthreads();

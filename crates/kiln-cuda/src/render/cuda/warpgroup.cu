@@ -11,6 +11,11 @@ __device__ __forceinline__ void barrier_wait(u32 at, u32 parity) {
         "{\n.reg .pred done;\nagain:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@done bra ready;\nbra again;\nready:\n}" ::"r"(at), "r"(parity)
         : "memory");
 }
+__device__ __forceinline__ bool barrier_ready(u32 at, u32 parity) {
+    u32 done;
+    asm volatile("{\n.reg .pred p;\nmbarrier.test_wait.parity.shared::cta.b64 p, [%1], %2;\nselp.u32 %0, 1, 0, p;\n}" : "=r"(done) : "r"(at), "r"(parity) : "memory");
+    return done != 0;
+}
 __device__ __forceinline__ void named_barrier_sync(i32 id, i32 count) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
 }

@@ -235,9 +235,10 @@ static inline void barrier_wait(unsigned at, unsigned parity) {
     long spins = 0;
     while ((barrier_phase[at / 8] & 1) == parity) {
         yield_to_next();
-        if (++spins > 10000000) { fprintf(stderr, "emulator: a shared barrier waits for ever\n"); abort(); }
+        if (++spins > 1000000) { fprintf(stderr, "emulator: a shared barrier waits for ever\n"); abort(); }
     }
 }
+static inline bool barrier_ready(unsigned at, unsigned parity) { return (barrier_phase[at / 8] & 1) != parity; }
 static inline void fence_products() {}
 static inline void fence_barriers() {}
 static inline void products_begin() {}
