@@ -90,3 +90,21 @@ fn wide_integer_ranges_reach_both_ends() {
     assert!(x.iter().all(|v| (-limit..limit).contains(v)));
     assert!(x.iter().any(|v| *v < -0.9 * limit) && x.iter().any(|v| *v > 0.9 * limit));
 }
+
+#[test]
+fn rounding_never_leaves_a_range_of_uniform_numbers() {
+    let device = crate::cpu();
+    // In 16 bits a draw in 4,096 rounds up to 1; a third of the draws of the last range does in 32 bits.
+    let ranges = [(0.0, 1.0), (1.0, 2.0), (-3.0, -1.0), (0.1, 0.3), (1.0, 1.0 + 1.5 / (1u64 << 23) as f64)];
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        for (low, high) in ranges {
+            let x = RawTensor::random_uniform(&device, &[1 << 17], dtype, low, high).to_f64s().unwrap();
+            let outside = x.iter().filter(|v| !(low..high).contains(*v)).count();
+            assert_eq!(outside, 0, "{dtype} in {low}..{high}: {:?}", x.iter().find(|v| !(low..high).contains(*v)));
+            let mean = x.iter().sum::<f64>() / x.len() as f64;
+            if high - low > 0.1 {
+                assert!((mean - (low + high) / 2.0).abs() < 0.01, "{dtype} in {low}..{high}: mean {mean}");
+            }
+        }
+    }
+}

@@ -231,6 +231,16 @@ fn convolutions_and_windows_that_do_not_fit_are_named_with_the_shapes() {
             &["[1, 3, 4]", "[2, 2, 3]"],
         ),
         ("max_pool", || drop(module::max_pool2d(of([1, 1, 2, 2]), MaxPoolOptions::new([3, 3]))), &["[1, 1, 2, 2]"]),
+        (
+            "max_pool",
+            || drop(module::max_pool2d(of([1, 1, 2, 2]), MaxPoolOptions::new([1, 1]).with_stride([1, 1]).with_padding([1, 0]))),
+            &["window 0 on spatial axis 0", "nothing but padding", "[1, 1, 2, 2]"],
+        ),
+        (
+            "max_pool",
+            || drop(module::max_pool1d_with_indices(of([1, 1, 1]), MaxPoolOptions::new([2]).with_stride([1]).with_padding([1]).with_dilation([2]))),
+            &["window 0", "nothing but padding", "[1, 1, 1]"],
+        ),
         ("avg_pool", || drop(module::avg_pool2d(of([1, 1, 2, 2]), AvgPoolOptions::new([3, 3]))), &["[1, 1, 2, 2]"]),
         ("unfold4d", || drop(module::unfold4d(of([1, 1, 2, 2]), [3, 3], UnfoldOptions::new([1, 1], [0, 0], [1, 1]))), &["[3, 3]", "[2, 2]"]),
         (

@@ -1,7 +1,9 @@
 //! Integration tests of the tensor crate.
 
 mod autodiff;
+mod counting;
 mod device;
+mod dtypes;
 mod einsum;
 mod errors;
 mod faults;

@@ -2,7 +2,9 @@
 
 use std::sync::RwLock;
 
-use kiln_tensor::{BoolStore, DType, TensorData, bf16, f16};
+use kiln_tensor::{BoolStore, DType, Int, Tensor, TensorData, bf16, f16};
+
+use crate::counting::{Counting, counting};
 
 /// Held while options are in force: by many readers, or by the one test that sets them.
 pub static OPTIONS: RwLock<()> = RwLock::new(());
@@ -57,4 +59,17 @@ fn many_values_are_summarised_at_the_ends_of_each_axis() {
         "[[0, 1, 2, 3],\n [4, 5, 6, 7],\n [8, 9, 10, 11],\n ...,\n [1188, 1189, 1190, 1191],\n [1192, 1193, 1194, 1195],\n \
          [1196, 1197, 1198, 1199]]",
     );
+}
+
+#[test]
+fn only_what_is_shown_of_a_large_tensor_is_read() {
+    let _options = OPTIONS.read().unwrap();
+    let (device, counts) = counting();
+    let x = Tensor::<1, Int>::arange(0..60_000, &device).reshape([300, 4, 50]);
+    let text = x.to_string();
+    assert!(Counting::downloaded(&counts) <= 6 * 4 * 6 * 8, "{} bytes were read", Counting::downloaded(&counts));
+    assert!(text.contains(&x.to_data().to_string()), "the same as what the whole data prints");
+    assert!(text.contains("shape:  [300, 4, 50],"));
+    let small = Tensor::<1, Int>::arange(0..10, &device);
+    assert!(small.to_string().contains("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"));
 }

@@ -224,7 +224,7 @@ fn mistakes_name_the_op_and_both_sides() {
     check_panics(|| a.narrow(1, 2, 2), "narrow: 2 elements from 2 by 1 on axis 1 of [2, 3]");
     check_panics(|| a.sum(&[2]), "sum: axis 2 is out of range for a tensor of rank 2: [2, 3]");
     check_panics(|| a.permute(&[0, 0]), "permute: [0, 0] is not a permutation");
-    check_panics(|| RawTensor::cat(&[a.clone(), b.clone()], 0), "concat: shapes must agree on every axis but 0");
+    check_panics(|| RawTensor::cat(&[a.clone(), b.clone()], 0), "cat: sizes of other axes differ: axis 0 of f32[2, 3], f32[4, 5]");
     check_panics(|| RawTensor::from_bytes(&device, &[2], DType::F32, &[0]), "from_bytes: f32[2] needs 8 bytes, not 1");
     check_panics(|| a.cast(DType::Bool).unary(Elementwise::Exp), "exp: does not take bool");
     check_panics(|| a.topk(1, 4, true), "topk: 4 of 3 elements");

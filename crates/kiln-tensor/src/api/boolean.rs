@@ -20,7 +20,7 @@ impl<const D: usize> Tensor<D, Bool> {
     #[track_caller]
     pub fn int(self) -> Tensor<D, Int> {
         let dtype: DType = Kind::Int.default_dtype(&self.device().settings());
-        Tensor::from_raw(self.raw.cast(dtype.into()))
+        Tensor::from_raw(self.raw.cast_to(dtype))
     }
 
     /// Ones and zeros of the device's float type.
@@ -33,7 +33,7 @@ impl<const D: usize> Tensor<D, Bool> {
     #[track_caller]
     pub fn float(self) -> Tensor<D, Float> {
         let dtype: DType = Kind::Float.default_dtype(&self.device().settings());
-        Tensor::from_raw(self.raw.cast(dtype.into()))
+        Tensor::from_raw(self.raw.cast_to(dtype))
     }
 
     /// Where the tensor is false.

@@ -84,7 +84,7 @@ impl DispatchTensor {
         let DispatchTensorKind::Recorded(raw) = self.kind;
         match self.autodiff {
             DispatchAutodiffContext::Disabled => raw.without_autodiff(),
-            DispatchAutodiffContext::Enabled(checkpointing) => RawTensor { context: Context { autodiff: true, checkpointing }, ..raw },
+            DispatchAutodiffContext::Enabled(checkpointing) => RawTensor { context: Context { autodiff: true, checkpointing, ..raw.context }, ..raw },
         }
     }
 
@@ -102,7 +102,7 @@ impl TensorMetadata for DispatchTensor {
     }
 
     fn dtype(&self) -> DType {
-        self.raw().dtype().into()
+        self.raw().api_dtype()
     }
 
     fn shape(&self) -> Shape {

@@ -18,7 +18,7 @@ pub trait Cast<const D: usize, K: Basic> {
 
 #[track_caller]
 fn cast<const D: usize, K: Basic, K2: Basic>(tensor: Tensor<D, K>, dtype: DType) -> Tensor<D, K2> {
-    Tensor::from_raw(tensor.raw.cast(dtype.into()))
+    Tensor::from_raw(tensor.raw.cast_to(dtype))
 }
 
 /// A cast to a type that has one kind.

@@ -70,7 +70,7 @@ impl From<(&Device, DType)> for TensorCreationOptions {
 fn full_impl(kind: Kind, rank: usize, shape: Shape, value: impl FnOnce(&DType) -> Scalar, options: TensorCreationOptions) -> RawTensor {
     check_rank(rank, &shape);
     let dtype = options.resolve(kind);
-    RawTensor::full(&options.device, &shape, dtype.into(), value(&dtype))
+    RawTensor::full(&options.device, &shape, dtype.into(), value(&dtype)).labelled(dtype)
 }
 
 /// Zeros and ones are part of the program, so that the compiler can simplify with them.
@@ -78,7 +78,7 @@ fn full_impl(kind: Kind, rank: usize, shape: Shape, value: impl FnOnce(&DType) -
 fn constant_impl(kind: Kind, rank: usize, shape: Shape, value: f64, options: TensorCreationOptions) -> RawTensor {
     check_rank(rank, &shape);
     let dtype = options.resolve(kind);
-    RawTensor::constant(&options.device, &shape, dtype.into(), value)
+    RawTensor::constant(&options.device, &shape, dtype.into(), value).labelled(dtype)
 }
 
 #[track_caller]
@@ -90,7 +90,8 @@ fn check_rank(rank: usize, shape: &Shape) {
 fn random_impl(kind: Kind, rank: usize, shape: Shape, distribution: Distribution, options: TensorCreationOptions) -> RawTensor {
     check_rank(rank, &shape);
     distribution.check();
-    let (device, dtype) = (&options.device, kiln_ir::DType::from(options.resolve(kind)));
+    let stated = options.resolve(kind);
+    let (device, dtype) = (&options.device, kiln_ir::DType::from(stated));
     let real = |draw: fn(&Device, &[usize], kiln_ir::DType, f64, f64) -> RawTensor, a: f64, b: f64| {
         if dtype.is_float() {
             return draw(device, &shape, dtype, a, b);
@@ -98,7 +99,7 @@ fn random_impl(kind: Kind, rank: usize, shape: Shape, distribution: Distribution
         // Integers are the rounded values of the real distribution.
         draw(device, &shape, kiln_ir::DType::F64, a, b).round().cast(dtype)
     };
-    match distribution {
+    let drawn = match distribution {
         Distribution::Default if dtype.is_float() => real(RawTensor::random_uniform, 0.0, 1.0),
         Distribution::Default => {
             // Every value of the type, by its bits; a range of all 64 bits has no upper end.
@@ -109,7 +110,8 @@ fn random_impl(kind: Kind, rank: usize, shape: Shape, distribution: Distribution
         Distribution::Uniform(low, high) if dtype.is_float() => real(RawTensor::random_uniform, low, high),
         Distribution::Uniform(low, high) => RawTensor::random_int(device, &shape, dtype, libm::floor(low) as i64, libm::ceil(high) as i64),
         Distribution::Normal(mean, std) => real(RawTensor::random_normal, mean, std),
-    }
+    };
+    drawn.labelled(stated)
 }
 
 #[track_caller]
@@ -152,7 +154,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// Zeros of the same shape, type and device.
     pub fn zeros_like(&self) -> Self {
-        Self::from_raw(RawTensor::zeros(&self.device(), self.raw.dims(), self.raw.dtype()))
+        Self::from_raw(RawTensor::zeros(&self.device(), self.raw.dims(), self.raw.dtype()).labelled(self.dtype()))
     }
 
     /// Ones (`true` for booleans).
@@ -173,7 +175,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// Ones of the same shape, type and device.
     pub fn ones_like(&self) -> Self {
-        Self::from_raw(RawTensor::ones(&self.device(), self.raw.dims(), self.raw.dtype()))
+        Self::from_raw(RawTensor::ones(&self.device(), self.raw.dims(), self.raw.dtype()).labelled(self.dtype()))
     }
 
     /// One value everywhere.
@@ -195,7 +197,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// One value everywhere, with the same shape, type and device.
     pub fn full_like<E: ElementConversion>(&self, fill_value: E) -> Self {
         let value = Scalar::new(fill_value, &self.dtype());
-        Self::from_raw(RawTensor::full(&self.device(), self.raw.dims(), self.raw.dtype(), value))
+        Self::from_raw(RawTensor::full(&self.device(), self.raw.dims(), self.raw.dtype(), value).labelled(self.dtype()))
     }
 
     /// The given values, converted to the type of the options or the device's default for the kind.
@@ -331,6 +333,6 @@ impl<K: Numeric> Tensor<2, K> {
     /// ```
     pub fn eye(size: usize, device: &Device) -> Self {
         let dtype = TensorCreationOptions::from(device).resolve(K::KIND);
-        Self::from_raw(RawTensor::eye(device, size, dtype.into()))
+        Self::from_raw(RawTensor::eye(device, size, dtype.into()).labelled(dtype))
     }
 }

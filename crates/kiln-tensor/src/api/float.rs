@@ -162,7 +162,7 @@ impl<const D: usize> Tensor<D, Float> {
     #[track_caller]
     pub fn int(self) -> Tensor<D, Int> {
         let dtype: DType = Kind::Int.default_dtype(&self.device().settings());
-        Tensor::from_raw(self.raw.cast(dtype.into()))
+        Tensor::from_raw(self.raw.cast_to(dtype))
     }
 
     /// Each element to the power at its place in `other`, broadcast.

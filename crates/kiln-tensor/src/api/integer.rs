@@ -19,7 +19,7 @@ impl<const D: usize> Tensor<D, Int> {
     #[track_caller]
     pub fn float(self) -> Tensor<D, Float> {
         let dtype: DType = Kind::Float.default_dtype(&self.device().settings());
-        Tensor::from_raw(self.raw.cast(dtype.into()))
+        Tensor::from_raw(self.raw.cast_to(dtype))
     }
 
     /// The coordinates of every element of a shape; the last axis holds them.

@@ -118,7 +118,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The type of the elements.
     pub fn dtype(&self) -> DType {
-        self.raw.dtype().into()
+        self.raw.api_dtype()
     }
 
     /// The sizes of the axes.

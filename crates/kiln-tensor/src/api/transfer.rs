@@ -11,7 +11,7 @@ use super::creation::TensorCreationOptions;
 use super::kind::{self, Basic};
 use crate::data::{Bytes, TensorData, TensorReadError};
 use crate::device::Device;
-use crate::dtype::DType;
+use crate::dtype::{BoolStore, DType};
 use crate::element::Element;
 use crate::error::ExecutionError;
 use crate::raw::RawTensor;
@@ -25,8 +25,9 @@ impl RawTensor {
     pub fn from_data(data: TensorData, device: &Device) -> Self {
         let dtype = kiln_ir::DType::from(data.dtype());
         // All booleans are stored as one byte on a device.
-        let data = if data.dtype().is_bool() { data.convert::<bool>() } else { data };
-        Self::from_bytes(device, data.shape(), dtype, data.as_bytes())
+        let stated = data.dtype();
+        let data = if stated.is_bool() { data.convert::<bool>() } else { data };
+        Self::from_bytes(device, data.shape(), dtype, data.as_bytes()).labelled(stated)
     }
 
     /// The values. Computes them if they are pending.
@@ -36,7 +37,12 @@ impl RawTensor {
     pub fn to_data(&self) -> Result<TensorData, ExecutionError> {
         let mut bytes = Bytes::zeroed(self.numel() * self.dtype().size(), self.dtype().size());
         self.read_into(&mut bytes)?;
-        Ok(TensorData::from_bytes(bytes, self.dims(), self.dtype().into()))
+        Ok(match self.api_dtype() {
+            crate::DType::Bool(store) => {
+                TensorData::from_bytes(bytes, self.dims(), crate::DType::Bool(BoolStore::Native)).convert_dtype(store.into())
+            }
+            dtype => TensorData::from_bytes(bytes, self.dims(), dtype),
+        })
     }
 }
 
@@ -262,7 +268,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// Takes the tensor out of a variable and leaves an empty one.
     pub fn extract(&mut self) -> Self {
-        let empty = Self::from_raw(RawTensor::zeros(&self.raw.device(), &[0; D], self.raw.dtype()));
+        let empty = Self::from_raw(RawTensor::zeros(&self.raw.device(), &[0; D], self.raw.dtype()).labelled(self.dtype()));
         core::mem::replace(self, empty)
     }
 

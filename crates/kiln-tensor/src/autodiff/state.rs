@@ -49,7 +49,7 @@ impl RawTensor {
 
     /// The same elements without autodiff.
     pub fn without_autodiff(self) -> RawTensor {
-        RawTensor { tape: None, context: Context::default(), ..self }
+        RawTensor { tape: None, context: self.context.without_autodiff(), ..self }
     }
 
     /// The same elements taking part in autodiff; nothing changes if they do already.

@@ -55,7 +55,7 @@ impl RawTensor {
         let Some(root) = &self.tape else {
             panic!("backward: the tensor depends on no tensor that requires a gradient: did you forget to call require_grad?");
         };
-        let context = if keep_graph { self.context } else { Context::default() };
+        let context = if keep_graph { self.context } else { self.context.without_autodiff() };
         let one = RawTensor { context, ..RawTensor::ones(&self.device().without_autodiff(), self.dims(), self.dtype()) };
         let mut gradients = Gradients::new();
         let mut pending: HashMap<u64, RawTensor> = HashMap::new();

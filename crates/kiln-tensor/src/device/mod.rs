@@ -1,5 +1,6 @@
 //! `Device`: where tensors live and are computed, and whether gradients are recorded.
 mod id;
+mod labels;
 mod memory;
 #[cfg(feature = "std")]
 mod profile;
@@ -15,6 +16,7 @@ use core::fmt;
 use kiln_ir::{DeviceInfo, Runtime, RuntimeError};
 
 pub use id::DeviceId;
+pub(crate) use labels::Labels;
 pub use memory::{MemoryPoolUsage, SlicedPoolReport};
 #[cfg(feature = "std")]
 pub use profile::{DynFut, ProfileDuration, ProfileOptions, ProfileTicks, TimingMethod};
@@ -42,13 +44,27 @@ pub(crate) struct Context {
     pub autodiff: bool,
     /// What is kept for them.
     pub checkpointing: GradientCheckpointingStrategy,
+    /// Of a tensor: what its dtype says beyond its storage.
+    pub labels: Labels,
 }
 
 impl Context {
+    /// The same without autodiff.
+    pub fn without_autodiff(self) -> Context {
+        Context { labels: self.labels, ..Context::default() }
+    }
+
+    /// The context of a tensor of a type.
+    #[inline]
+    pub fn fitting(self, dtype: kiln_ir::DType) -> Context {
+        Context { labels: self.labels.fitting(dtype), ..self }
+    }
+
     /// The context of a result computed from operands of both contexts.
     #[inline]
     pub fn with(self, other: Context) -> Context {
-        if self.autodiff { self } else { other }
+        let labels = self.labels.with(other.labels);
+        Context { labels, ..if self.autodiff { self } else { other } }
     }
 }
 
@@ -78,7 +94,7 @@ impl Device {
 
     /// The same device with autodiff, keeping fewer results of the forward pass.
     pub fn gradient_checkpointing(mut self) -> Self {
-        self.context = Context { autodiff: true, checkpointing: GradientCheckpointingStrategy::Balanced };
+        self.context = Context { autodiff: true, checkpointing: GradientCheckpointingStrategy::Balanced, ..Context::default() };
         self
     }
 
@@ -193,7 +209,12 @@ impl Device {
                 return Err(DeviceError::unsupported_dtype(self, dtype));
             }
         }
-        if self.state.settings.lock().set(config) { Ok(()) } else { Err(DeviceError::already_initialized(self)) }
+        let mut settings = self.state.settings.lock();
+        if !settings.set(config) {
+            return Err(DeviceError::already_initialized(self));
+        }
+        self.state.set_bool_store(settings.current().bool_dtype);
+        Ok(())
     }
 
     /// The dtypes that tensors have when none is given, fixed from now on: what making a tensor calls.

@@ -3,11 +3,12 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 #[cfg(feature = "std")]
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use kiln_ir::{Runtime, RuntimeError};
 
 use super::settings::SettingsState;
+use crate::BoolStore;
 use crate::lock::Mutex;
 use crate::random::Seeds;
 use crate::trace::{ProgramCache, TraceCell};
@@ -24,6 +25,8 @@ pub(crate) struct DeviceState {
     pub cache: Mutex<ProgramCache>,
     pub seeds: Mutex<Seeds>,
     pub settings: Mutex<SettingsState>,
+    /// The store of booleans in the settings: 0 native, 1 `U8`, 2 `U32`.
+    bool_store: AtomicU8,
     pub stats: Stats,
     /// Cells whose thread has ended.
     #[cfg(feature = "std")]
@@ -47,6 +50,7 @@ impl DeviceState {
             cache: Mutex::new(ProgramCache::new()),
             seeds: Mutex::new(Seeds::new()),
             settings: Mutex::new(SettingsState::default()),
+            bool_store: AtomicU8::new(0),
             stats: Stats::default(),
             #[cfg(feature = "std")]
             free_cells: Mutex::new(Vec::new()),
@@ -54,6 +58,25 @@ impl DeviceState {
             only_cell: spin::Once::new(),
             error: Mutex::new(None),
         }))
+    }
+
+    /// How this device has its booleans when nothing else is said.
+    pub fn bool_store(&self) -> BoolStore {
+        match self.bool_store.load(Ordering::Relaxed) {
+            1 => BoolStore::U8,
+            2 => BoolStore::U32,
+            _ => BoolStore::Native,
+        }
+    }
+
+    /// Follows a change of the settings.
+    pub fn set_bool_store(&self, store: BoolStore) {
+        let number = match store {
+            BoolStore::Native => 0,
+            BoolStore::U8 => 1,
+            BoolStore::U32 => 2,
+        };
+        self.bool_store.store(number, Ordering::Relaxed);
     }
 
     /// Keeps the first unreported error for the next sync.

@@ -34,7 +34,7 @@ pub use transfer::TensorError;
 pub use view::SliceRange;
 
 use crate::autodiff::{self, Entry};
-use crate::device::{Context, Device, DeviceState};
+use crate::device::{Context, Device, DeviceState, Labels};
 use crate::trace::{self, Operand, ScalarWord, Slot};
 use crate::{BoolStore, Scalar};
 
@@ -138,6 +138,7 @@ pub(crate) fn apply_as(op: Op, operands: &[Operand<'_>], dims: &[usize], dtype: 
 #[track_caller]
 pub(crate) fn emit(op: Op, operands: &[Operand<'_>], dims: Dims, dtype: DType, stated: bool) -> RawTensor {
     let (device, context, tracked) = survey(&op, operands);
+    let context = context.fitting(dtype);
     let cell = trace::current(device);
     if tracked && dtype.is_float() && autodiff::is_differentiable(&op) {
         let slot = cell.record(op.clone(), operands, dims, dtype, stated);
@@ -163,7 +164,7 @@ pub(crate) fn apply_results<const N: usize>(op: Op, operands: &[Operand<'_>]) ->
     }
     let (device, context, tracked) = survey(&op, operands);
     let slots = trace::current(device).record_results(op.clone(), operands, &results);
-    let mut tensors = slots.into_iter().map(|slot| RawTensor { slot, context, tape: None });
+    let mut tensors = slots.into_iter().map(|slot| RawTensor { context: context.fitting(slot.dtype), slot, tape: None });
     let mut out: [RawTensor; N] = core::array::from_fn(|_| tensors.next().expect("one slot a result"));
     if tracked && out[0].dtype().is_float() && autodiff::is_differentiable(&op) {
         out[0] = autodiff::track(op, operands, out[0].clone(), out.get(1));
@@ -221,9 +222,27 @@ impl RawTensor {
         self.slot.dtype
     }
 
+    /// Element type as the API names it: flexible floats and the stores of booleans are told apart, though programs compute with one type for each.
+    #[inline]
+    pub fn api_dtype(&self) -> crate::DType {
+        self.context.labels.dtype(self.slot.dtype, || self.slot.cell.device.bool_store())
+    }
+
+    /// The same elements under a dtype that is stored alike.
+    pub(crate) fn labelled(mut self, dtype: crate::DType) -> RawTensor {
+        self.context.labels = Labels::of(dtype).fitting(self.slot.dtype);
+        self
+    }
+
+    /// The elements in another type of the API.
+    #[track_caller]
+    pub(crate) fn cast_to(&self, dtype: crate::DType) -> RawTensor {
+        self.cast(dtype.into()).labelled(dtype)
+    }
+
     /// Where it lives, with its autodiff settings.
     pub fn device(&self) -> Device {
-        Device { state: self.slot.cell.device, context: self.context }
+        Device { state: self.slot.cell.device, context: Context { labels: Labels::default(), ..self.context } }
     }
 
     /// Whether nobody else holds these elements, so that an op may reuse their memory.

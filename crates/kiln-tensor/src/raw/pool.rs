@@ -23,6 +23,37 @@ pub struct PoolOptions<'a> {
 }
 
 impl PoolOptions<'_> {
+    /// Panics at the caller when a window holds nothing but padding.
+    #[track_caller]
+    fn check_windows(&self, op: &str, x: &RawTensor) {
+        let attrs = self.attrs(op, x);
+        for (axis, &size) in x.dims()[2..].iter().enumerate() {
+            let (kernel, dilation) = (self.kernel[axis], self.dilation[axis]);
+            let (before, after) = self.padding[axis];
+            // Windows no wider than the padding, or with holes as wide as the input, are the only ones that may miss it.
+            let span = dilation.saturating_mul(kernel.saturating_sub(1));
+            if size == 0 || (span >= before.max(after) && dilation <= size) {
+                continue;
+            }
+            let count = if kernel == 0 || self.stride[axis] == 0 { None } else { kiln_ir::infer::pool_size(size, &attrs, axis) };
+            for window in 0..count.unwrap_or(0) {
+                let start = window * self.stride[axis];
+                let inside = |tap: usize| (before..before + size).contains(&(start + tap * dilation));
+                if !(0..kernel).any(inside) {
+                    panic!(
+                        "{op}: window {window} on spatial axis {axis} holds nothing but padding: kernel {:?}, stride {:?}, dilation {:?}, padding {:?}, \
+                         input {:?}",
+                        self.kernel,
+                        self.stride,
+                        self.dilation,
+                        self.padding,
+                        x.dims()
+                    );
+                }
+            }
+        }
+    }
+
     #[track_caller]
     fn attrs(&self, op: &str, x: &RawTensor) -> PoolAttrs {
         let n = x.rank().saturating_sub(2);
@@ -48,8 +79,11 @@ impl RawTensor {
     }
 
     /// Maximum over windows, and its flat index in the input plane (`I64`).
+    ///
+    /// Panics at the caller when a window holds nothing but padding: like an empty axis it has no maximum.
     #[track_caller]
     pub fn max_pool_with_indices(&self, o: &PoolOptions<'_>) -> (RawTensor, RawTensor) {
+        o.check_windows("max_pool", self);
         let [values, indices] = apply_results(Op::MaxPool(o.attrs("max_pool", self)), &[Operand::Tensor(self)]);
         (values, indices)
     }

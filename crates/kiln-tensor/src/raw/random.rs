@@ -1,4 +1,5 @@
 //! Random tensors.
+use half::{bf16, f16};
 use kiln_ir::{DType, Elementwise, Op, RandomKind};
 
 use super::{RawTensor, emit_on};
@@ -17,14 +18,67 @@ fn float(op: &str, dtype: DType) {
     }
 }
 
+/// The number of a float dtype nearest to `x`.
+fn nearest(dtype: DType, x: f64) -> f64 {
+    match dtype {
+        DType::F16 => f16::from_f64(x).to_f64(),
+        DType::BF16 => bf16::from_f64(x).to_f64(),
+        DType::F32 => x as f32 as f64,
+        _ => x,
+    }
+}
+
+/// The next number of a float dtype above or below one of its numbers.
+fn neighbour(dtype: DType, x: f64, up: bool) -> f64 {
+    // The bits of a float without its sign count its distance from zero.
+    let step16 = |bits: u16| match (bits & 0x7FFF == 0, (bits >> 15 == 0) == up) {
+        (true, _) => {
+            if up {
+                1
+            } else {
+                0x8001
+            }
+        }
+        (false, true) => bits + 1,
+        (false, false) => bits - 1,
+    };
+    match dtype {
+        DType::F16 => f16::from_bits(step16(f16::from_f64(x).to_bits())).to_f64(),
+        DType::BF16 => bf16::from_bits(step16(bf16::from_f64(x).to_bits())).to_f64(),
+        DType::F32 if up => (x as f32).next_up() as f64,
+        DType::F32 => (x as f32).next_down() as f64,
+        _ if up => x.next_up(),
+        _ => x.next_down(),
+    }
+}
+
+/// The largest number of a float dtype below `x`.
+fn below(dtype: DType, x: f64) -> f64 {
+    let near = nearest(dtype, x);
+    if near < x { near } else { neighbour(dtype, near, false) }
+}
+
+/// The smallest number of a float dtype that is not below `x`.
+fn not_below(dtype: DType, x: f64) -> f64 {
+    let near = nearest(dtype, x);
+    if near < x { neighbour(dtype, near, true) } else { near }
+}
+
 impl RawTensor {
     /// Uniform in `[low, high)`; float dtypes.
     #[track_caller]
     pub fn random_uniform(device: &Device, dims: &[usize], dtype: DType, low: f64, high: f64) -> RawTensor {
         float("random", dtype);
-        let x = draw(device, RandomKind::Uniform, dims, dtype);
-        let x = if low == 0.0 && high == 1.0 { return x } else { x.mul_scalar(Scalar::Float(high - low)) };
-        if low == 0.0 { x } else { x.add_scalar(Scalar::Float(low)) }
+        // 16-bit floats are drawn in 32 bits and rounded once, at the end.
+        let wide = if dtype.size() == 2 { DType::F32 } else { dtype };
+        let x = draw(device, RandomKind::Uniform, dims, wide);
+        if low == 0.0 && high == 1.0 && wide == dtype {
+            return x;
+        }
+        let x = if low == 0.0 && high == 1.0 { x } else { x.mul_scalar(Scalar::Float(high - low)) };
+        let x = if low == 0.0 { x } else { x.add_scalar(Scalar::Float(low)) };
+        // Rounding may reach the upper bound, which is excluded, or leave the range below.
+        x.cast(dtype).clamp(Some(Scalar::Float(not_below(dtype, low))), Some(Scalar::Float(below(dtype, high))))
     }
 
     /// Normal with this mean and standard deviation; float dtypes.

@@ -156,7 +156,7 @@ impl Value {
 
 impl Backward<'_> {
     fn context(&self) -> Context {
-        if self.tracked.is_some() { self.step.context } else { Context::default() }
+        if self.tracked.is_some() { self.step.context } else { self.step.context.without_autodiff() }
     }
 
     /// Whether operand `i` wants a gradient.
