@@ -1,6 +1,7 @@
 //! The house rules that a program can check, in well under a second.
 
 mod docs;
+mod examples;
 mod layering;
 mod ops;
 mod source;
@@ -34,6 +35,7 @@ pub fn run() -> Outcome {
         let shown = workspace::shown(path);
         findings.extend(source::check(&shown, &text));
         findings.extend(ops::check(&shown, &text));
+        findings.extend(examples::check(&shown, &text));
     }
     let map = std::fs::read_to_string(root.join("ARCHITECTURE.md")).map_err(|error| format!("ARCHITECTURE.md cannot be read: {error}"))?;
     findings.extend(layering::check(&map, &workspace::packages()?));

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, Program, Runtime, RuntimeError};
 use kiln_tensor::{Device, HostRuntime};
 
-/// Host memory with counters.
-#[derive(Default)]
+/// Another runtime with counters.
 pub struct Counting {
-    host: HostRuntime,
+    inner: Arc<dyn Runtime>,
     downloaded: AtomicUsize,
+    buffers: AtomicUsize,
 }
 
 impl Counting {
@@ -18,50 +18,62 @@ impl Counting {
     pub fn downloaded(this: &Arc<Self>) -> usize {
         this.downloaded.load(Ordering::Relaxed)
     }
+
+    /// Buffers made so far.
+    pub fn buffers(this: &Arc<Self>) -> usize {
+        this.buffers.load(Ordering::Relaxed)
+    }
 }
 
-/// A device of its own, and its counters.
+/// A device of its own with host memory, and its counters.
 pub fn counting() -> (Device, Arc<Counting>) {
-    let runtime = Arc::new(Counting::default());
+    counting_on(Arc::new(HostRuntime::new()))
+}
+
+/// A device of its own on a runtime, and its counters.
+pub fn counting_on(inner: Arc<dyn Runtime>) -> (Device, Arc<Counting>) {
+    let runtime = Arc::new(Counting { inner, downloaded: AtomicUsize::new(0), buffers: AtomicUsize::new(0) });
     (Device::with_runtime("counting", runtime.clone()), runtime)
 }
 
 impl Runtime for Counting {
     fn limits(&self) -> &Limits {
-        self.host.limits()
+        self.inner.limits()
     }
     fn info(&self) -> DeviceInfo {
-        self.host.info()
+        self.inner.info()
     }
     fn supports(&self, kernel: &Kernel) -> bool {
-        self.host.supports(kernel)
+        self.inner.supports(kernel)
     }
     fn supports_dtype(&self, dtype: DType) -> bool {
-        self.host.supports_dtype(dtype)
+        self.inner.supports_dtype(dtype)
     }
     fn alloc(&self, bytes: usize) -> Result<Buffer, RuntimeError> {
-        self.host.alloc(bytes)
+        self.buffers.fetch_add(1, Ordering::Relaxed);
+        self.inner.alloc(bytes)
     }
     fn upload(&self, bytes: &[u8]) -> Result<Buffer, RuntimeError> {
-        self.host.upload(bytes)
+        self.buffers.fetch_add(1, Ordering::Relaxed);
+        self.inner.upload(bytes)
     }
     fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
         self.downloaded.fetch_add(out.len(), Ordering::Relaxed);
-        self.host.download(buffer, out)
+        self.inner.download(buffer, out)
     }
     fn compile(&self, program: Arc<Program>) -> Result<Arc<dyn Executable>, RuntimeError> {
-        self.host.compile(program)
+        self.inner.compile(program)
     }
     fn run(&self, executable: &dyn Executable, inputs: &[Buffer], outputs: &[Buffer], args: &[u64]) -> Result<(), RuntimeError> {
-        self.host.run(executable, inputs, outputs, args)
+        self.inner.run(executable, inputs, outputs, args)
     }
     fn sync(&self) -> Result<(), RuntimeError> {
-        self.host.sync()
+        self.inner.sync()
     }
     fn memory(&self) -> MemoryUse {
-        self.host.memory()
+        self.inner.memory()
     }
     fn cleanup(&self) {
-        self.host.cleanup();
+        self.inner.cleanup();
     }
 }

@@ -1,4 +1,6 @@
 //! Random sequences of ops, drops, reads and backward passes: lazy, fused and donated runs equal an eager run on the reference device, and replays equal first runs.
+//!
+//! `KILN_FUZZ_PROGRAMS` and `KILN_FUZZ_SEED` make the test of many programs longer and start it elsewhere.
 use kiln_ir::{DType, ScatterOp};
 use kiln_tensor::Device;
 use kiln_tensor::raw::{RawTensor, SliceRange};
@@ -25,6 +27,11 @@ impl Numbers {
 struct World {
     device: Device,
     eager: bool,
+    dtype: DType,
+    /// Tensors that require gradients, where the whole program is differentiated.
+    leaves: Option<Vec<RawTensor>>,
+    /// Gradients found.
+    gradients: usize,
     structure: Numbers,
     values: Numbers,
     pool: Vec<RawTensor>,
@@ -35,14 +42,32 @@ const SHAPES: [&[usize]; 7] = [&[6], &[2, 3], &[3, 4], &[4, 3], &[2, 2, 3], &[1,
 
 impl World {
     fn new(device: Device, eager: bool, structure: u64, values: u64) -> Self {
-        World { device, eager, structure: Numbers::new(structure), values: Numbers::new(values), pool: Vec::new(), read: Vec::new() }
+        World {
+            device,
+            eager,
+            dtype: DType::F32,
+            leaves: None,
+            gradients: 0,
+            structure: Numbers::new(structure),
+            values: Numbers::new(values),
+            pool: Vec::new(),
+            read: Vec::new(),
+        }
     }
 
     fn fresh(&mut self) -> RawTensor {
         let dims = SHAPES[self.structure.below(SHAPES.len())];
         let n: usize = dims.iter().product();
-        let elements: Vec<f32> = (0..n).map(|_| self.values.below(2001) as f32 / 1000.0 - 1.0).collect();
-        RawTensor::from_slice(&self.device, dims, DType::F32, &elements)
+        let elements: Vec<f64> = (0..n).map(|_| self.values.below(2001) as f64 / 1000.0 - 1.0).collect();
+        let x = RawTensor::from_slice(&self.device, dims, DType::F64, &elements).cast(self.dtype);
+        match &mut self.leaves {
+            Some(leaves) => {
+                let leaf = x.autodiff().require_grad();
+                leaves.push(leaf.clone());
+                leaf
+            }
+            None => x,
+        }
     }
 
     fn pick(&mut self) -> RawTensor {
@@ -59,7 +84,7 @@ impl World {
             }
         }
         let v = self.values.below(100) as f64 / 50.0 - 1.0;
-        RawTensor::full(&self.device, &[1], DType::F32, v.into())
+        RawTensor::full(&self.device, &[1], self.dtype, v.into())
     }
 
     fn range(&mut self, x: &RawTensor) -> SliceRange {
@@ -103,7 +128,7 @@ impl World {
                 let r = self.range(&x);
                 let mut dims = x.dims().to_vec();
                 dims[r.axis] = r.len;
-                let value = RawTensor::full(&self.device, &dims, DType::F32, scalar.into());
+                let value = RawTensor::full(&self.device, &dims, self.dtype, scalar.into());
                 x.slice_assign(&[r], &value)
             }
             12 => {
@@ -135,7 +160,7 @@ impl World {
                 let index = self.index(2, x.dims()[axis]);
                 let mut dims = x.dims().to_vec();
                 dims[axis] = 2;
-                let value = RawTensor::full(&self.device, &dims, DType::F32, scalar.into());
+                let value = RawTensor::full(&self.device, &dims, self.dtype, scalar.into());
                 x.select_assign(axis, &index, &value, ScatterOp::Add).tanh()
             }
             25 => x.sort(axis, self.structure.below(2) == 0).0,
@@ -146,7 +171,7 @@ impl World {
 
     /// The gradient of something computed from a tensor.
     fn gradient(&mut self, x: &RawTensor) -> RawTensor {
-        let leaf = x.clone().autodiff().require_grad();
+        let leaf = x.clone().without_autodiff().autodiff().require_grad();
         let y = match self.structure.below(5) {
             0 => leaf.softmax(leaf.rank() - 1).mul(&leaf),
             1 => leaf.tanh().sum(&[0]).square(),
@@ -168,7 +193,7 @@ impl World {
         self.read.push(x.to_f64s().unwrap());
     }
 
-    fn run(mut self, steps: usize) -> Vec<Vec<f64>> {
+    fn run(&mut self, steps: usize) -> Vec<Vec<f64>> {
         for _ in 0..3 {
             let x = self.fresh();
             self.pool.push(x);
@@ -203,11 +228,77 @@ impl World {
                 self.pool.iter().for_each(|x| x.realize().unwrap());
             }
         }
-        for x in core::mem::take(&mut self.pool) {
+        let pool = core::mem::take(&mut self.pool);
+        self.differentiate(&pool);
+        for x in pool {
             self.note(&x);
         }
-        self.read
+        core::mem::take(&mut self.read)
     }
+
+    /// The gradients of everything that is left, for every leaf.
+    fn differentiate(&mut self, pool: &[RawTensor]) {
+        let Some(leaves) = self.leaves.take() else {
+            return;
+        };
+        // Weighted differently, so that gradients of parts that are moved about differ.
+        let weighted = |(k, x): (usize, &RawTensor)| {
+            let places = RawTensor::iota(&self.device, &[x.numel()], DType::I64, 0).cast(self.dtype);
+            x.reshape(&[x.numel()]).mul(&places.mul_scalar(0.1).add_scalar(0.5 + k as f64)).sum(&[0])
+        };
+        let loss = pool.iter().filter(|x| x.is_tracked()).enumerate().map(weighted).reduce(|a, b| a.add(&b));
+        let Some(loss) = loss else {
+            return;
+        };
+        let gradients = loss.backward();
+        for leaf in &leaves {
+            match gradients.get(leaf) {
+                Some(gradient) => {
+                    self.gradients += 1;
+                    self.note(gradient);
+                }
+                None => self.read.push(Vec::new()),
+            }
+        }
+    }
+
+    /// Program number `seed`: 5 to 40 steps, every other one differentiated as a whole and in 64 bits, so that rounding chooses no other extremum.
+    fn numbered(device: Device, eager: bool, seed: u64) -> (Vec<Vec<f64>>, usize) {
+        let mut world = World::new(device, eager, seed, seed);
+        if seed % 2 == 1 {
+            (world.dtype, world.leaves) = (DType::F64, Some(Vec::new()));
+        }
+        let steps = 5 + world.structure.below(36);
+        (world.run(steps), world.gradients)
+    }
+}
+
+/// A number from the environment.
+fn setting(name: &str, usual: u64) -> u64 {
+    std::env::var(name).map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text:?}")))
+}
+
+#[test]
+fn many_programs_and_their_gradients_are_the_same_fused_unfused_and_interpreted() {
+    let (first, count) = (setting("KILN_FUZZ_SEED", 0), setting("KILN_FUZZ_PROGRAMS", 10_000));
+    let threads = std::thread::available_parallelism().map_or(2, |n| n.get().min(8)) as u64;
+    let devices = [compiled(), cpu()];
+    let check = &|seed: u64| {
+        let (expected, gradients) = World::numbered(Device::reference(), true, seed);
+        for device in &devices {
+            compare(&World::numbered(device.clone(), false, seed).0, &expected, &format!("{device:?}, fused, program {seed}"));
+        }
+        compare(&World::numbered(devices[1].clone(), true, seed).0, &expected, &format!("unfused, program {seed}"));
+        (expected.iter().map(Vec::len).sum::<usize>(), gradients)
+    };
+    let both = |a: (usize, usize), b: (usize, usize)| (a.0 + b.0, a.1 + b.1);
+    let (numbers, gradients) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|t| scope.spawn(move || (first..first + count).filter(|seed| seed % threads == t).map(check).fold((0, 0), both)))
+            .collect();
+        workers.into_iter().map(|w| w.join().unwrap()).fold((0, 0), both)
+    });
+    assert!(numbers as u64 > count * 50 && gradients as u64 > count, "{numbers} numbers and {gradients} gradients were compared");
 }
 
 #[track_caller]

@@ -1,5 +1,6 @@
 //! Integration tests of the tensor crate.
 
+mod allocations;
 mod autodiff;
 mod counting;
 mod device;

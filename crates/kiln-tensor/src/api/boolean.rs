@@ -118,6 +118,12 @@ impl<const D: usize> Tensor<D, Bool> {
 
     /// As [`nonzero`](Self::nonzero).
     ///
+    /// ```
+    /// use kiln_tensor::{Bool, Device, Tensor, read_sync};
+    /// let x = Tensor::<1, Bool>::from_data([false, true], &Device::default());
+    /// assert_eq!(read_sync(x.nonzero_async())[0].try_to_vec_as::<i32>().unwrap(), [1]);
+    /// ```
+    ///
     /// # Panics
     /// When the device fails.
     pub async fn nonzero_async(self) -> Vec<Tensor<1, Int>> {
@@ -142,6 +148,12 @@ impl<const D: usize> Tensor<D, Bool> {
     }
 
     /// As [`argwhere`](Self::argwhere).
+    ///
+    /// ```
+    /// use kiln_tensor::{Bool, Device, Tensor, read_sync};
+    /// let x = Tensor::<1, Bool>::from_data([false, true], &Device::default());
+    /// assert_eq!(read_sync(x.argwhere_async()).dims(), [1, 1]);
+    /// ```
     ///
     /// # Panics
     /// When the device fails.

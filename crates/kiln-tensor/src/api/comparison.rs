@@ -70,12 +70,24 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// Whether each element equals a scalar: the same as [`equal_scalar`](Self::equal_scalar).
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.equal_elem(2).int().try_to_vec_as::<i32>().unwrap(), [0, 1]);
+    /// ```
     #[track_caller]
     pub fn equal_elem<E: Element>(self, other: E) -> Tensor<D, Bool> {
         self.equal_scalar(other)
     }
 
     /// Whether each element differs from a scalar: the same as [`not_equal_scalar`](Self::not_equal_scalar).
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.not_equal_elem(2).int().try_to_vec_as::<i32>().unwrap(), [1, 0]);
+    /// ```
     #[track_caller]
     pub fn not_equal_elem<E: Element>(self, other: E) -> Tensor<D, Bool> {
         self.not_equal_scalar(other)
@@ -200,24 +212,48 @@ impl<const D: usize, K: Ordered> Tensor<D, K> {
     }
 
     /// Whether each element is greater than a scalar: the same as [`greater_scalar`](Self::greater_scalar).
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.greater_elem(1).int().try_to_vec_as::<i32>().unwrap(), [0, 1]);
+    /// ```
     #[track_caller]
     pub fn greater_elem<E: ElementConversion>(self, other: E) -> Tensor<D, Bool> {
         self.greater_scalar(other)
     }
 
     /// Whether each element is at least a scalar: the same as [`greater_equal_scalar`](Self::greater_equal_scalar).
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.greater_equal_elem(1).int().try_to_vec_as::<i32>().unwrap(), [1, 1]);
+    /// ```
     #[track_caller]
     pub fn greater_equal_elem<E: ElementConversion>(self, other: E) -> Tensor<D, Bool> {
         self.greater_equal_scalar(other)
     }
 
     /// Whether each element is less than a scalar: the same as [`lower_scalar`](Self::lower_scalar).
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.lower_elem(2).int().try_to_vec_as::<i32>().unwrap(), [1, 0]);
+    /// ```
     #[track_caller]
     pub fn lower_elem<E: ElementConversion>(self, other: E) -> Tensor<D, Bool> {
         self.lower_scalar(other)
     }
 
     /// Whether each element is at most a scalar: the same as [`lower_equal_scalar`](Self::lower_equal_scalar).
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.lower_equal_elem(1).int().try_to_vec_as::<i32>().unwrap(), [1, 0]);
+    /// ```
     #[track_caller]
     pub fn lower_equal_elem<E: ElementConversion>(self, other: E) -> Tensor<D, Bool> {
         self.lower_equal_scalar(other)

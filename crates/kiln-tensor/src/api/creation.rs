@@ -40,6 +40,12 @@ impl TensorCreationOptions {
     }
 
     /// The type of the elements, or the given one.
+    ///
+    /// ```
+    /// use kiln_tensor::{DType, Device, TensorCreationOptions};
+    /// let options = TensorCreationOptions::from((&Device::default(), DType::F64));
+    /// assert_eq!(options.dtype_or(DType::F32), DType::F64);
+    /// ```
     pub fn dtype_or(&self, dtype: DType) -> DType {
         self.dtype.unwrap_or(dtype)
     }
@@ -124,6 +130,11 @@ fn from_data_impl(kind: Kind, rank: usize, data: TensorData, options: TensorCrea
 impl<const D: usize, K: Basic> Tensor<D, K> {
     /// A tensor whose elements have no particular value. They are zeros here, so that programs stay reproducible.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// assert_eq!(Tensor::<2>::empty([2, 3], &Device::default()).dims(), [2, 3]);
+    /// ```
+    ///
     /// # Panics
     /// When the shape is not of rank `D`, or the type is not of the tensor's kind.
     #[track_caller]
@@ -132,6 +143,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// A tensor of the same shape, type and device whose elements have no particular value.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.empty_like().dims(), [2]);
+    /// ```
     pub fn empty_like(&self) -> Self {
         self.zeros_like()
     }
@@ -153,6 +170,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// Zeros of the same shape, type and device.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.zeros_like().try_to_vec_as::<f32>().unwrap(), [0.0, 0.0]);
+    /// ```
     pub fn zeros_like(&self) -> Self {
         Self::from_raw(RawTensor::zeros(&self.device(), self.raw.dims(), self.raw.dtype()).labelled(self.dtype()))
     }
@@ -174,6 +197,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// Ones of the same shape, type and device.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.ones_like().try_to_vec_as::<f32>().unwrap(), [1.0, 1.0]);
+    /// ```
     pub fn ones_like(&self) -> Self {
         Self::from_raw(RawTensor::ones(&self.device(), self.raw.dims(), self.raw.dtype()).labelled(self.dtype()))
     }
@@ -195,6 +224,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// One value everywhere, with the same shape, type and device.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.full_like(3).try_to_vec_as::<f32>().unwrap(), [3.0, 3.0]);
+    /// ```
     pub fn full_like<E: ElementConversion>(&self, fill_value: E) -> Self {
         let value = Scalar::new(fill_value, &self.dtype());
         Self::from_raw(RawTensor::full(&self.device(), self.raw.dims(), self.raw.dtype(), value).labelled(self.dtype()))
@@ -237,6 +272,12 @@ where
 impl<const D: usize> Tensor<D, Float> {
     /// The given floats, in the device's float type.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_floats([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_to_vec_as::<f32>().unwrap(), [1.0, 2.0]);
+    /// ```
+    ///
     /// # Panics
     /// When the data is not of rank `D`.
     #[track_caller]
@@ -245,6 +286,13 @@ impl<const D: usize> Tensor<D, Float> {
     }
 
     /// Random numbers of the same shape, type and device.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Distribution, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// let y = x.random_like(Distribution::Uniform(5.0, 6.0));
+    /// assert!(y.dims() == [2] && y.try_to_vec_as::<f32>().unwrap().iter().all(|v| (5.0..6.0).contains(v)));
+    /// ```
     #[track_caller]
     pub fn random_like(&self, distribution: Distribution) -> Self {
         Self::random(self.shape(), distribution, (&self.device(), self.dtype()))
@@ -253,6 +301,12 @@ impl<const D: usize> Tensor<D, Float> {
 
 impl<const D: usize> Tensor<D, Int> {
     /// The given integers, in the device's integer type.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Int, Tensor};
+    /// let x = Tensor::<1, Int>::from_ints([1, 2], &Device::default());
+    /// assert_eq!(x.try_to_vec_as::<i32>().unwrap(), [1, 2]);
+    /// ```
     ///
     /// # Panics
     /// When the data is not of rank `D`.
@@ -264,6 +318,12 @@ impl<const D: usize> Tensor<D, Int> {
 
 impl<const D: usize> Tensor<D, Bool> {
     /// The given booleans.
+    ///
+    /// ```
+    /// use kiln_tensor::{Bool, Device, Tensor, TensorData};
+    /// let x = Tensor::<1, Bool>::from_bool(TensorData::from([true, false]), &Device::default());
+    /// assert_eq!(x.int().try_to_vec_as::<i32>().unwrap(), [1, 0]);
+    /// ```
     ///
     /// # Panics
     /// When the data is not of rank `D`.

@@ -146,6 +146,13 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// As [`mask_select`](Self::mask_select).
     ///
+    /// ```
+    /// use kiln_tensor::{Bool, Device, Tensor, read_sync};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// let mask = Tensor::<1, Bool>::from_data([false, true], &Device::default());
+    /// assert_eq!(read_sync(x.mask_select_async(mask)).try_to_vec_as::<f32>().unwrap(), [2.0]);
+    /// ```
+    ///
     /// # Panics
     /// When the mask does not broadcast to the tensor's shape, or the device fails.
     pub async fn mask_select_async(self, mask: Tensor<D, Bool>) -> Tensor<1, K> {

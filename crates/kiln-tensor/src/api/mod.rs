@@ -90,6 +90,13 @@ impl<const D: usize, K: Basic> fmt::Debug for Tensor<D, K> {
 impl<const D: usize, K: Basic> Tensor<D, K> {
     /// The typed tensor of an untyped one.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// let x = Tensor::<1>::from_raw(x.into_raw().exp());
+    /// assert_eq!(x.dims(), [2]);
+    /// ```
+    ///
     /// # Panics
     /// When its rank is not `D` or its elements are not of kind `K`.
     #[inline]
@@ -112,16 +119,32 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The rank, `D`.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// assert_eq!(Tensor::<2>::zeros([2, 3], &Device::default()).rank(), 2);
+    /// ```
     pub fn rank(&self) -> usize {
         D
     }
 
     /// The type of the elements.
+    ///
+    /// ```
+    /// use kiln_tensor::{DType, Device, Tensor};
+    /// assert_eq!(Tensor::<1>::zeros([2], &Device::default()).dtype(), DType::F32);
+    /// ```
     pub fn dtype(&self) -> DType {
         self.raw.api_dtype()
     }
 
     /// The sizes of the axes.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let [rows, columns] = Tensor::<2>::zeros([2, 3], &Device::default()).dims();
+    /// assert_eq!((rows, columns), (2, 3));
+    /// ```
     pub fn dims(&self) -> [usize; D] {
         let mut dims = [0; D];
         dims.copy_from_slice(self.raw.dims());
@@ -129,16 +152,35 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The shape.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Shape, Tensor};
+    /// assert_eq!(Tensor::<2>::zeros([2, 3], &Device::default()).shape(), Shape::new([2, 3]));
+    /// ```
     pub fn shape(&self) -> Shape {
         self.raw.dims().into()
     }
 
     /// Where the tensor lives, with its autodiff settings.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// assert_eq!(Tensor::<1>::zeros([2], &Device::default()).device(), Device::default());
+    /// ```
     pub fn device(&self) -> Device {
         self.raw.device()
     }
 
     /// Whether nobody else holds the elements, so that an operation may reuse their memory.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert!(x.can_mut());
+    /// let y = x.clone();
+    /// assert!(!x.can_mut());
+    /// drop(y);
+    /// ```
     pub fn can_mut(&self) -> bool {
         self.raw.is_unique()
     }

@@ -84,6 +84,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_into_data().unwrap().try_to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     pub fn try_into_data(self) -> Result<TensorData, ExecutionError> {
@@ -91,6 +97,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The values. Computes what is pending.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.to_data().try_to_vec::<f32>().unwrap(), [1.0, 2.0]);
+    /// ```
     ///
     /// # Panics
     /// When the device fails.
@@ -101,6 +113,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_to_data().unwrap().num_elements(), 2);
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     pub fn try_to_data(&self) -> Result<TensorData, ExecutionError> {
@@ -108,6 +126,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The values, for code that awaits.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, read_sync};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(read_sync(x.into_data_async()).unwrap().num_elements(), 2);
+    /// ```
     ///
     /// # Errors
     /// When the device fails.
@@ -118,6 +142,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values, for code that awaits.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, read_sync};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(read_sync(x.to_data_async()).unwrap().num_elements(), 2);
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     pub fn to_data_async(&self) -> impl Future<Output = Result<TensorData, ExecutionError>> + Send {
@@ -125,6 +155,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The values converted to `E`.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.to_data_as::<i64>().try_to_vec::<i64>().unwrap(), [1, 2]);
+    /// ```
     ///
     /// # Panics
     /// When the device fails.
@@ -135,6 +171,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values converted to `E`.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_to_data_as::<i64>().unwrap().try_to_vec::<i64>().unwrap(), [1, 2]);
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     pub fn try_to_data_as<E: Element>(&self) -> Result<TensorData, TensorReadError> {
@@ -143,6 +185,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values converted to `E`, in row-major order.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_to_vec_as::<i64>().unwrap(), [1, 2]);
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     pub fn try_to_vec_as<E: Element>(&self) -> Result<Vec<E>, TensorReadError> {
@@ -150,6 +198,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The values converted to a type.
+    ///
+    /// ```
+    /// use kiln_tensor::{DType, Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.to_data_dtype(DType::F64).dtype(), DType::F64);
+    /// ```
     ///
     /// # Panics
     /// When the device fails or the type is quantized.
@@ -160,6 +214,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values converted to a type.
     ///
+    /// ```
+    /// use kiln_tensor::{DType, Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_to_data_dtype(DType::F64).unwrap().dtype(), DType::F64);
+    /// ```
+    ///
     /// # Errors
     /// When the device fails or the type is quantized.
     pub fn try_to_data_dtype(&self, dtype: DType) -> Result<TensorData, TensorReadError> {
@@ -167,6 +227,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The values converted to `E`.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.into_data_as::<i64>().try_to_vec::<i64>().unwrap(), [1, 2]);
+    /// ```
     ///
     /// # Panics
     /// When the device fails.
@@ -177,6 +243,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values converted to `E`.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_into_data_as::<i64>().unwrap().try_to_vec::<i64>().unwrap(), [1, 2]);
+    /// ```
+    ///
     /// # Errors
     /// When the device fails.
     pub fn try_into_data_as<E: Element>(self) -> Result<TensorData, TensorReadError> {
@@ -184,6 +256,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The values converted to `E`, in row-major order.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_into_vec_as::<i64>().unwrap(), [1, 2]);
+    /// ```
     ///
     /// # Errors
     /// When the device fails.
@@ -193,6 +271,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The values converted to a type.
     ///
+    /// ```
+    /// use kiln_tensor::{DType, Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.into_data_dtype(DType::F64).dtype(), DType::F64);
+    /// ```
+    ///
     /// # Panics
     /// When the device fails or the type is quantized.
     #[track_caller]
@@ -201,6 +285,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The values converted to a type.
+    ///
+    /// ```
+    /// use kiln_tensor::{DType, Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.try_into_data_dtype(DType::F64).unwrap().dtype(), DType::F64);
+    /// ```
     ///
     /// # Errors
     /// When the device fails or the type is quantized.
@@ -225,6 +315,13 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The one element of the tensor, converted to `E`.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(x.clone().sum().try_into_scalar::<f32>().unwrap(), 3.0);
+    /// assert!(x.try_into_scalar::<f32>().is_err());
+    /// ```
+    ///
     /// # Errors
     /// When the tensor does not have one element, or the device fails.
     pub fn try_into_scalar<E: Element>(self) -> Result<E, TensorReadError> {
@@ -232,6 +329,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The one element of the tensor, for code that awaits.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, read_sync};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(read_sync(x.sum().into_scalar_async::<f32>()).unwrap(), 3.0);
+    /// ```
     ///
     /// # Errors
     /// When the device fails.
@@ -247,6 +350,12 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// The one element of the tensor, for code that awaits.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, read_sync};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(read_sync(x.sum().try_into_scalar_async::<f32>()).unwrap(), 3.0);
+    /// ```
     ///
     /// # Errors
     /// When the tensor does not have one element, or the device fails.
@@ -267,6 +376,14 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     }
 
     /// Takes the tensor out of a variable and leaves an empty one.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// let mut slot = x;
+    /// let x = slot.extract();
+    /// assert_eq!((x.dims(), slot.dims()), ([2], [0]));
+    /// ```
     pub fn extract(&mut self) -> Self {
         let empty = Self::from_raw(RawTensor::zeros(&self.raw.device(), &[0; D], self.raw.dtype()).labelled(self.dtype()));
         core::mem::replace(self, empty)
@@ -304,6 +421,12 @@ pub struct Transaction {
 
 impl Transaction {
     /// Adds a tensor to be read.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, Transaction};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(Transaction::default().register(x).execute().len(), 1);
+    /// ```
     #[must_use]
     pub fn register<const D: usize, K: kind::Transaction>(mut self, tensor: Tensor<D, K>) -> Self {
         self.tensors.push(tensor.into_raw());
@@ -311,6 +434,12 @@ impl Transaction {
     }
 
     /// The values of all tensors, in the order they were added.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, Transaction};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(Transaction::default().register(x.clone()).register(x).execute().len(), 2);
+    /// ```
     ///
     /// # Panics
     /// When a device fails.
@@ -321,6 +450,12 @@ impl Transaction {
 
     /// The values of all tensors, in the order they were added.
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, Transaction};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(Transaction::default().register(x).try_execute().unwrap().len(), 1);
+    /// ```
+    ///
     /// # Errors
     /// When a device fails.
     pub fn try_execute(self) -> Result<Vec<TensorData>, ExecutionError> {
@@ -329,6 +464,12 @@ impl Transaction {
     }
 
     /// The values of all tensors, for code that awaits.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor, Transaction, read_sync};
+    /// let x = Tensor::<1>::from_data([1.0, 2.0], &Device::default());
+    /// assert_eq!(read_sync(Transaction::default().register(x).execute_async()).unwrap().len(), 1);
+    /// ```
     ///
     /// # Errors
     /// When a device fails.
@@ -368,6 +509,10 @@ impl<'de, const D: usize, K: Basic> Deserialize<'de> for Tensor<D, K> {
 }
 
 /// Runs a future that never waits.
+///
+/// ```
+/// assert_eq!(kiln_tensor::read_sync(async { 1 + 1 }), 2);
+/// ```
 ///
 /// # Panics
 /// When it is not ready at once.

@@ -42,6 +42,11 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 
     /// The last two axes exchanged: the same as [`transpose`](Self::transpose).
     ///
+    /// ```
+    /// use kiln_tensor::{Device, Tensor};
+    /// assert_eq!(Tensor::<2>::zeros([2, 3], &Device::default()).t().dims(), [3, 2]);
+    /// ```
+    ///
     /// # Panics
     /// When the rank is below 2.
     #[track_caller]

@@ -5,7 +5,7 @@ use core::hash::{BuildHasherDefault, Hash, Hasher};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use hashbrown::HashMap;
-use kiln_ir::{DType, Elementwise, NodeId, Op, OpInputs};
+use kiln_ir::{Buffer, DType, Elementwise, NodeId, Op, OpInputs};
 
 use super::hash::Hash128;
 use super::slot::Slot;
@@ -105,6 +105,8 @@ pub(crate) struct Recording {
     /// Scratch of a flush: live nodes, donated inputs.
     pub(super) live: Vec<u32>,
     pub(super) donated: Vec<bool>,
+    /// Scratch of a flush: the buffers of inputs and of outputs.
+    pub(super) buffers: [Vec<Buffer>; 2],
 }
 
 impl Recording {
@@ -126,6 +128,7 @@ impl Recording {
             full: false,
             live: Vec::new(),
             donated: Vec::new(),
+            buffers: Default::default(),
         }
     }
 

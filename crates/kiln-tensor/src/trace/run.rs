@@ -32,14 +32,16 @@ pub(super) fn run(device: &'static DeviceState, r: &mut Recording) -> Result<(),
         return Ok(());
     }
     device.stats.flush();
-    let r = &*r;
-    let unsettled = Unsettled(r);
-    let result = execute(device, r);
+    let [mut inputs, mut outputs] = core::mem::take(&mut r.buffers);
+    let recording = &*r;
+    let unsettled = Unsettled(recording);
+    let result = execute(device, recording, &mut inputs, &mut outputs);
+    inputs.clear();
     match &result {
-        Ok(outputs) => {
-            for (n, buffer) in r.live.iter().zip(outputs) {
-                if let Some(slot) = &r.nodes[*n as usize].slot {
-                    slot.settle(Ok(buffer.clone()));
+        Ok(()) => {
+            for (n, buffer) in recording.live.iter().zip(outputs.drain(..)) {
+                if let Some(slot) = &recording.nodes[*n as usize].slot {
+                    slot.settle(Ok(buffer));
                 }
             }
         }
@@ -48,15 +50,17 @@ pub(super) fn run(device: &'static DeviceState, r: &mut Recording) -> Result<(),
             if std::env::var_os("KILN_PANIC_ON_ERR").is_some_and(|v| v != "0") {
                 panic!("{e}");
             }
-            for n in &r.live {
-                if let Some(slot) = &r.nodes[*n as usize].slot {
+            outputs.clear();
+            for n in &recording.live {
+                if let Some(slot) = &recording.nodes[*n as usize].slot {
                     slot.settle(Err(e.clone()));
                 }
             }
         }
     }
     core::mem::forget(unsettled);
-    result.map(|_| ())
+    r.buffers = [inputs, outputs];
+    result
 }
 
 /// Which results somebody else holds, and which inputs nobody else holds.
@@ -90,10 +94,10 @@ fn key(r: &Recording) -> u128 {
     h.key()
 }
 
-fn execute(device: &'static DeviceState, r: &Recording) -> Result<Vec<Buffer>, RuntimeError> {
+/// Runs a recording. `inputs` and `outputs` come empty; the latter holds the live results afterwards.
+fn execute(device: &'static DeviceState, r: &Recording, inputs: &mut Vec<Buffer>, outputs: &mut Vec<Buffer>) -> Result<(), RuntimeError> {
     let entry = device.cache.lock().entry(key(r), r);
     let compiled = program(device, r, &entry)?;
-    let mut inputs = Vec::with_capacity(r.inputs.len());
     for n in &r.inputs {
         match r.nodes[*n as usize].slot.as_ref().and_then(|s| s.value()) {
             Some(Ok(b)) => inputs.push(b.clone()),
@@ -103,11 +107,13 @@ fn execute(device: &'static DeviceState, r: &Recording) -> Result<Vec<Buffer>, R
     }
     let Some(executable) = &compiled.executable else {
         return match &compiled.graph {
-            Some(graph) => interpret(device, graph, &inputs, &r.args),
+            Some(graph) => {
+                outputs.extend(interpret(device, graph, inputs, &r.args)?);
+                Ok(())
+            }
             None => Err(RuntimeError::Unsupported("this device runs no programs".into())),
         };
     };
-    let mut outputs: Vec<Buffer> = Vec::with_capacity(compiled.program.outputs.len());
     for spec in &compiled.program.outputs {
         let buffer = match *spec {
             OutputSpec::New(bytes) => device.runtime.alloc(bytes)?,
@@ -116,8 +122,7 @@ fn execute(device: &'static DeviceState, r: &Recording) -> Result<Vec<Buffer>, R
         };
         outputs.push(buffer);
     }
-    device.runtime.run(&**executable, &inputs, &outputs, &r.args)?;
-    Ok(outputs)
+    device.runtime.run(&**executable, inputs, outputs, &r.args)
 }
 
 /// The program of a recording. Slice starts are built in the first time; one that is seen to vary becomes an argument.
