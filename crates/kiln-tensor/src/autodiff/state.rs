@@ -1,6 +1,6 @@
 //! Whether a tensor takes part in autodiff: requiring gradients, cutting the graph, changing the context.
 use super::Entry;
-use crate::device::{Context, GradientCheckpointingStrategy};
+use crate::device::GradientCheckpointingStrategy;
 use crate::raw::RawTensor;
 
 impl RawTensor {

@@ -9,7 +9,6 @@ use hashbrown::HashMap;
 use super::rules::{self, Backward};
 use super::tape::{Call, Rule, Saved, Step};
 use super::{Entry, Gradients};
-use crate::device::Context;
 use crate::raw::RawTensor;
 
 /// An entry in the order of the walk: newest first, so that an entry comes after everything that was computed from it.
