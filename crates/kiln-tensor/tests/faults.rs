@@ -524,6 +524,96 @@ fn gradients_of_repeats_and_broadcasts() {
     let w = x.clone().select_assign(0, at, y.clone(), IndexingUpdateOp::Add);
     let gradients = w.clone().matmul(w.transpose()).sum().backward();
     same(y.grad(&gradients).unwrap(), [[6.0f32]]);
+    let at = Tensor::<1, Int>::from_data([1], &auto);
+    let (x, y) = (Tensor::<2>::ones([1, 1], &auto).require_grad(), Tensor::<2>::ones([2, 1], &auto).require_grad());
+    let w = y.clone().select_assign(0, at, x.clone(), IndexingUpdateOp::Add);
+    let gradients = w.matmul(y.clone().transpose()).sum().backward();
+    same(x.grad(&gradients).unwrap(), [[2.0f32]]);
+    same(y.grad(&gradients).unwrap(), [[5.0f32], [5.0]]);
+}
+
+#[test]
+fn fewer_indices_than_places_write_nothing_else() {
+    for n in [3usize, 64, 1000] {
+        let x = Tensor::<2>::zeros([n, 3], &device());
+        let y = x.select_assign(0, ti([1]), Tensor::ones([1, 3], &device()), IndexingUpdateOp::Add);
+        let values = y.try_into_vec_as::<f32>().unwrap();
+        assert!(values.iter().enumerate().all(|(i, v)| *v == f32::from(u8::from((3..6).contains(&i)))), "{n}");
+    }
+}
+
+#[test]
+fn a_batched_product_of_waves() {
+    let wave = |shape: [usize; 4], step: f32| {
+        let n: usize = shape.iter().product();
+        let values: Vec<f32> = (0..n).map(|i| (i as f32 * step).sin()).collect();
+        Tensor::<4>::from_data(TensorData::new(values, shape), &device())
+    };
+    let (a, b) = (wave([1, 8, 512, 512], 0.001), wave([1, 8, 512, 32], 0.003));
+    let y = a.clone().matmul(b.clone()).try_into_vec_as::<f32>().unwrap();
+    let (a, b) = (a.try_into_vec_as::<f64>().unwrap(), b.try_into_vec_as::<f64>().unwrap());
+    for place in [[0, 0, 0], [3, 17, 5], [7, 511, 31], [4, 256, 16]] {
+        let [head, i, j] = place;
+        let expected: f64 = (0..512).map(|k| a[(head * 512 + i) * 512 + k] * b[(head * 512 + k) * 32 + j]).sum();
+        let got = f64::from(y[(head * 512 + i) * 32 + j]);
+        assert!((got - expected).abs() < 1e-3 * expected.abs().max(1.0), "{place:?}: {got}, expected {expected}");
+    }
+}
+
+#[test]
+fn a_wide_convolution_has_gradients() {
+    let x = Tensor::<4>::ones([1, 1, 3, 700], &device().autodiff()).require_grad();
+    let weight = Tensor::<4>::ones([1, 1, 3, 301], &device().autodiff()).require_grad();
+    let y = conv2d(x.clone(), weight.clone(), None, ConvOptions::new([1, 1], [0, 0], [1, 1], 1));
+    assert_eq!(y.dims(), [1, 1, 1, 400]);
+    let gradients = y.sum().backward();
+    same(weight.grad(&gradients).unwrap(), TensorData::full([1, 1, 3, 301], 400.0f32));
+    let dx = x.grad(&gradients).unwrap().try_into_vec_as::<f32>().unwrap();
+    // A column is under as many windows as fit around it.
+    assert!(dx.iter().enumerate().all(|(i, v)| *v as usize == [i % 700 + 1, 301, 700 - i % 700].into_iter().min().unwrap()));
+}
+
+#[test]
+fn two_branches_of_half_convolutions_fused_and_not() {
+    let random = |shape: [usize; 4]| Tensor::<4>::random(shape, Distribution::Normal(0.0, 1.0), (&device(), DType::F16));
+    let (x, left, right) = (random([2, 3, 9, 7]), random([5, 3, 3, 3]), random([5, 3, 1, 1]));
+    let branch = |weight: &Tensor<4>, pad: usize, apart: bool| {
+        let settle = |x: Tensor<4>| if apart { Tensor::from_data(x.into_data(), (&device(), DType::F16)) } else { x };
+        let y = settle(conv2d(x.clone(), weight.clone(), None, ConvOptions::new([1, 1], [pad, pad], [1, 1], 1)));
+        let mean = settle(y.clone().mean_dims(&[0, 2, 3]));
+        let var = settle(y.clone().sub(mean.clone()).square().mean_dims(&[0, 2, 3]));
+        settle((y - mean) / (var + 1e-3).sqrt())
+    };
+    let fused = branch(&left, 1, false) + branch(&right, 0, false);
+    let apart = branch(&left, 1, true) + branch(&right, 0, true);
+    fused.into_data().assert_approx_eq::<f32>(&apart.into_data(), Tolerance::rel_abs(1e-2, 1e-2));
+}
+
+#[test]
+fn no_fused_operation_cuts_the_graph() {
+    let auto = device().autodiff();
+    type Layer = fn(Tensor<2>, Tensor<1>) -> Tensor<2>;
+    let layers: [(&str, Layer); 6] = [
+        ("rms norm", |x, w| Tensor::from_raw(x.into_raw().rms_norm(w.as_raw(), 1e-5))),
+        ("layer norm", |x, w| layer_norm(x, w, None, 1e-5)),
+        ("softmax", |x, w| softmax(x * w.unsqueeze(), 1)),
+        ("log softmax", |x, w| log_softmax(x * w.unsqueeze(), 1)),
+        ("quiet softmax", |x, w| quiet_softmax(x * w.unsqueeze(), 1)),
+        ("rotation", |x, w| {
+            let half = x.clone().narrow(1, 2, 2);
+            Tensor::cat(vec![half.neg(), x.narrow(1, 0, 2)], 1) * w.unsqueeze()
+        }),
+    ];
+    for (name, layer) in layers {
+        let upstream = Tensor::<2>::from_data([[0.3, -0.2, 0.5, 0.1], [0.7, 0.4, -0.6, 0.2]], &auto).require_grad();
+        let weight = Tensor::<1>::from_data([1.0, 0.5, 2.0, 1.5], &auto).require_grad();
+        let loss = layer(upstream.clone().exp(), weight.clone()).powi_scalar(3).sum();
+        let gradients = loss.backward();
+        for gradient in [upstream.grad(&gradients).map(Tensor::into_raw), weight.grad(&gradients).map(Tensor::into_raw)] {
+            let gradient = gradient.unwrap_or_else(|| panic!("{name}: a gradient is lost")).to_f64s().unwrap();
+            assert!(gradient.iter().all(|v| v.is_finite()) && gradient.iter().any(|v| *v != 0.0), "{name}: {gradient:?}");
+        }
+    }
 }
 
 #[test]

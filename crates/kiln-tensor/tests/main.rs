@@ -22,6 +22,7 @@ mod shape;
 #[cfg(feature = "signal")]
 mod signal;
 mod slice;
+mod sweep;
 mod tensor;
 mod tensor_data;
 mod trace;

@@ -96,11 +96,18 @@ impl RawTensor {
         autodiff::custom(&[self], y, Keep::Inputs, |call| [Some(call.dy.mul(&call.input(0).neg().sigmoid()))].into())
     }
 
+    /// The maximum that is taken out before exponentials: 0 of nothing, for which nothing is computed.
+    #[track_caller]
+    fn top(&self, axes: &[usize]) -> RawTensor {
+        let empty = axes.iter().any(|axis| self.dims().get(*axis) == Some(&0));
+        if empty { self.sum(axes) } else { self.max(axes) }
+    }
+
     /// Softmax along an axis.
     #[track_caller]
     pub fn softmax(&self, axis: usize) -> RawTensor {
         let x = self.untracked();
-        let e = x.sub(&x.max(&[axis])).exp();
+        let e = x.sub(&x.top(&[axis])).exp();
         let y = e.div(&e.sum(&[axis]));
         autodiff::custom(&[self], y, Keep::Output, move |call| {
             let weighted = call.dy.mul(call.output());
@@ -113,7 +120,7 @@ impl RawTensor {
     pub fn quiet_softmax(&self, axis: usize) -> RawTensor {
         let x = self.untracked();
         // The extra term is part of the maximum that is taken out.
-        let top = x.max(&[axis]).with_constant(Max, 0.0);
+        let top = x.top(&[axis]).with_constant(Max, 0.0);
         let e = x.sub(&top).exp();
         let y = e.div(&e.sum(&[axis]).add(&top.neg().exp()));
         autodiff::custom(&[self], y, Keep::Output, move |call| {
@@ -126,7 +133,7 @@ impl RawTensor {
     #[track_caller]
     pub fn masked_softmax(&self, axis: usize) -> RawTensor {
         let x = self.untracked();
-        let top = x.max(&[axis]);
+        let top = x.top(&[axis]);
         let nothing = top.with_constant(Eq, f64::NEG_INFINITY);
         let e = x.sub(&top.fill_constant(&nothing, 0.0)).exp();
         let y = e.div(&e.sum(&[axis]).fill_constant(&nothing, 1.0));
@@ -140,7 +147,7 @@ impl RawTensor {
     #[track_caller]
     pub fn log_softmax(&self, axis: usize) -> RawTensor {
         let x = self.untracked();
-        let shifted = x.sub(&x.max(&[axis]));
+        let shifted = x.sub(&x.top(&[axis]));
         let y = shifted.sub(&shifted.exp().sum(&[axis]).log());
         autodiff::custom(&[self], y, Keep::Output, move |call| [Some(call.dy.sub(&call.output().exp().mul(&call.dy.sum(&[axis]))))].into())
     }
@@ -149,7 +156,7 @@ impl RawTensor {
     #[track_caller]
     pub fn log_sum_exp(&self, axes: &[usize]) -> RawTensor {
         let x = self.untracked();
-        let top = x.max(axes);
+        let top = x.top(axes);
         let top = top.fill_constant(&top.is_inf(), 0.0);
         let y = x.sub(&top).exp().sum(axes).log().add(&top);
         let axes: smallvec::SmallVec<[usize; 4]> = axes.into();
