@@ -8,7 +8,7 @@ use half::{bf16, f16};
 
 use super::{Bytes, DataError, TensorData};
 use crate::dtype::{BoolStore, DType};
-use crate::element::{Element, ElementConversion, ToElement, flex32};
+use crate::element::{Element, ElementConversion, flex32};
 
 impl TensorData {
     /// The values, if they are of type `E`.
