@@ -104,7 +104,8 @@ fn default_of(attributes: &[Attribute]) -> syn::Result<Option<TokenStream>> {
         })?;
         let value = match syn::parse2::<LitStr>(parsed.clone()) {
             Ok(text) => {
-                text.value().parse::<TokenStream>().map_err(|error| syn::Error::new(text.span(), format!("the default is no expression: {error}")))?
+                // Parsed so, mistakes in the expression are reported at the text.
+                text.parse::<TokenStream>().map_err(|error| syn::Error::new(text.span(), format!("the default is no expression: {error}")))?
             }
             Err(_) => parsed,
         };

@@ -1,11 +1,11 @@
 //! The display traits of a derived module.
 
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{DeriveInput, Ident};
+use quote::{quote, quote_spanned};
+use syn::{DeriveInput, Ident, Type};
 
 use crate::bounds;
-use crate::field::FieldKind;
+use crate::field::{self, FieldKind};
 use crate::module::Body;
 
 /// Expands `ModuleDisplayDefault`, `Display` and, unless the user writes it, `ModuleDisplay`.
@@ -16,8 +16,8 @@ pub fn expand(name: &Ident, input: &DeriveInput, bounds: &bounds::Bounds, body: 
         Body::Struct(fields) => {
             let adds = fields.iter().map(|field| {
                 let member = &field.member;
-                let label = &field.name;
-                add(field.kind, label, &quote!(&self.#member))
+                let span = field::span_of(field.ty);
+                add(field.kind, field.ty, &field.name, &quote_spanned!(span=> &self.#member))
             });
             quote!(content.set_top_level_type(#title)#(#adds)*)
         }
@@ -26,8 +26,8 @@ pub fn expand(name: &Ident, input: &DeriveInput, bounds: &bounds::Bounds, body: 
                 let ident = variant.ident;
                 let label = ident.to_string();
                 match variant.payload {
-                    Some((_, kind)) => {
-                        let add = add(kind, &label, &quote!(value));
+                    Some((ty, kind)) => {
+                        let add = add(kind, ty, &label, &quote!(value));
                         quote!(Self::#ident(value) => content.set_top_level_type(#title)#add,)
                     }
                     None => {
@@ -72,9 +72,11 @@ pub fn expand(name: &Ident, input: &DeriveInput, bounds: &bounds::Bounds, body: 
     }
 }
 
-fn add(kind: FieldKind, label: &str, value: &TokenStream) -> TokenStream {
+/// The call that adds a field, spanned at its type so that what the type lacks is reported there.
+fn add(kind: FieldKind, ty: &Type, label: &str, value: &TokenStream) -> TokenStream {
+    let span = field::span_of(ty);
     match kind {
-        FieldKind::Module | FieldKind::Scalar => quote!(.add(#label, #value)),
-        FieldKind::Container | FieldKind::Skip => quote!(.add_debug_attribute(#label, #value)),
+        FieldKind::Module | FieldKind::Scalar => quote_spanned!(span=> .add(#label, #value)),
+        FieldKind::Container | FieldKind::Skip => quote_spanned!(span=> .add_debug_attribute(#label, #value)),
     }
 }

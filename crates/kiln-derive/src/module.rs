@@ -239,7 +239,11 @@ fn rebuild_ref(body: &Body<'_>, each: impl Fn(TokenStream, &Type, &str) -> Token
                         let value = each(quote!(&self.#member), field.ty, &field.name);
                         quote!(#member: #value)
                     }
-                    _ => quote!(#member: ::core::clone::Clone::clone(&self.#member)),
+                    _ => {
+                        let span = field::span_of(field.ty);
+                        let clone = quote_spanned!(span=> ::core::clone::Clone::clone(&self.#member));
+                        quote!(#member: #clone)
+                    }
                 }
             });
             quote!(Self { #(#values,)* })

@@ -80,7 +80,7 @@ fn every_sample_holds_its_expected_parameters() {
 
 #[test]
 fn optimizer_states_get_the_names_of_burnpack_records() {
-    for name in ["optim_adamw_full.mpk", "optim_adamw_full.json"] {
+    for name in ["optim_adamw_full.mpk", "optim_adamw_full.json", "optim_adamw_full.bin"] {
         let record = read(sample(name)).expect("readable");
         let mut ids: Vec<u64> = record.tensors.iter().filter_map(|tensor| tensor.param_id).collect();
         ids.sort_unstable();
@@ -96,8 +96,59 @@ fn optimizer_states_get_the_names_of_burnpack_records() {
             }
         }
     }
-    let error = read(sample("optim_adamw_full.bin")).expect_err("its layout is not told by the file");
-    assert!(matches!(&error, PackErrorKind::Malformed(how) if how.contains("is cut off or no parameter")), "{error:?}");
+    let named = read(sample("optim_adamw_full.mpk")).expect("readable");
+    let unnamed = read(sample("optim_adamw_full.bin")).expect("readable");
+    assert_eq!(named.scalars, unnamed.scalars);
+    for tensor in named.tensors {
+        let other = unnamed.tensors.iter().find(|other| other.name == tensor.name).expect("the same names");
+        assert_eq!(values(other), values(&tensor));
+    }
+}
+
+/// The metadata that begins a record of bincode.
+fn bincode_start() -> Vec<u8> {
+    let texts = ["f32", "i32", "burn_core::record::file::BinFileRecorder", "0.21.0", "FullPrecisionSettings"];
+    texts.iter().flat_map(|text| [&[text.len() as u8], text.as_bytes()].concat()).collect()
+}
+
+#[test]
+fn every_optimizers_state_is_told_by_its_bytes() {
+    // Four bytes of values, a shape of one, F32.
+    let tensor = |value: f32| [&[4], &value.to_le_bytes()[..], &[1, 1, 1]].concat();
+    let read_state = |state: &[u8]| {
+        let entry = [&b"\x01\x0d9k00000000000\x00\x01"[..], state].concat();
+        read([bincode_start(), entry].concat()).expect("readable")
+    };
+    let names = |record: &LegacyRecord| {
+        let mut names: Vec<String> = record.tensors.iter().map(|tensor| tensor.name.clone()).collect();
+        names.extend(record.scalars.keys().cloned());
+        names.sort();
+        names
+    };
+    let adan = read_state(&[vec![7], tensor(1.0), tensor(2.0), tensor(3.0), tensor(4.0)].concat());
+    assert_eq!(names(&adan)[1..4], ["77.momentum.exp_avg", "77.momentum.exp_avg_diff", "77.momentum.exp_avg_sq"]);
+    let rmsprop = read_state(&[tensor(1.0), vec![0], tensor(2.0), vec![1], tensor(3.0)].concat());
+    assert_eq!(names(&rmsprop), ["77.__rank", "77.centered.avg", "77.momentum.buf", "77.square_avg.square_avg"]);
+    assert_eq!(names(&read_state(&tensor(1.0))), ["77.__rank", "77.momentum.velocity"]);
+    assert_eq!(names(&read_state(&[0])), ["77.__rank"]);
+    // A time of 1 and a tag of 1 are the same byte: each optimizer finds its own name.
+    let both = read_state(&[vec![1], tensor(2.5)].concat());
+    assert_eq!(names(&both), ["77.__rank", "77.lr_decay.sum", "77.lr_decay.time", "77.momentum.velocity"]);
+    assert!(both.tensors.iter().all(|tensor| values(tensor) == [2.5]));
+}
+
+#[test]
+fn schedulers_records_are_their_number() {
+    let json = |item: &str| read(format!("{{\"metadata\":{{}},\"item\":{item},\"_b\":null}}").into_bytes()).expect("readable").scalars;
+    assert_eq!(json("12")[""], Scalar::UInt(12));
+    assert_eq!(json("0.25")[""], Scalar::Float(0.25));
+    assert_eq!(json("-1")[""], Scalar::Int(-1));
+    assert!(json("null").is_empty());
+    assert_eq!(json("{\"schedulers\":[{\"Linear\":3},{\"Exponential\":0.5}]}")["schedulers.1.Exponential"], Scalar::Float(0.5));
+    let bincode = |item: &[u8]| read([bincode_start(), item.to_vec()].concat()).expect("readable").scalars;
+    assert_eq!((bincode(&[9])["#uint"], bincode(&[9])["#int"]), (Scalar::UInt(9), Scalar::Int(-5)));
+    assert_eq!(bincode(&0.5f64.to_le_bytes())["#float"], Scalar::Float(0.5));
+    assert!(bincode(&[]).is_empty());
 }
 
 #[test]

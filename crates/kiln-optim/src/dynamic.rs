@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::any::Any;
 
-use kiln_tensor::raw::RawTensor;
+use kiln_tensor::kind::BridgeTensor;
 use kiln_tensor::{Device, Tensor};
 
 use crate::{LearningRate, Optimizer, RecordState, StateSink, StateSource};
@@ -57,7 +57,14 @@ impl DynState {
 /// An [`Optimizer`] for tensors whose rank is a value; implemented for all optimizers.
 pub trait DynOptimizer: Send + Sync {
     /// One step of a tensor of rank `rank`.
-    fn step_dyn(&self, rank: usize, lr: LearningRate, tensor: RawTensor, grad: RawTensor, state: Option<DynState>) -> (RawTensor, Option<DynState>);
+    fn step_dyn(
+        &self,
+        rank: usize,
+        lr: LearningRate,
+        tensor: BridgeTensor,
+        grad: BridgeTensor,
+        state: Option<DynState>,
+    ) -> (BridgeTensor, Option<DynState>);
 
     /// The state on another device.
     fn to_device_dyn(&self, state: DynState, device: &Device) -> DynState;
@@ -86,12 +93,19 @@ macro_rules! with_rank {
 }
 
 impl<O: Optimizer> DynOptimizer for O {
-    fn step_dyn(&self, rank: usize, lr: LearningRate, tensor: RawTensor, grad: RawTensor, state: Option<DynState>) -> (RawTensor, Option<DynState>) {
+    fn step_dyn(
+        &self,
+        rank: usize,
+        lr: LearningRate,
+        tensor: BridgeTensor,
+        grad: BridgeTensor,
+        state: Option<DynState>,
+    ) -> (BridgeTensor, Option<DynState>) {
         with_rank!(rank, {
             let state = state.map(DynState::downcast::<O::State<D>>);
-            let (tensor, grad) = (Tensor::<D>::from_raw(tensor), Tensor::from_raw(grad));
+            let (tensor, grad) = (Tensor::<D>::from_bridge(tensor), Tensor::from_bridge(grad));
             let (tensor, state) = self.step(lr, tensor, grad, state);
-            (tensor.into_raw(), state.map(|state| DynState::create(state, D)))
+            (tensor.into_bridge(), state.map(|state| DynState::create(state, D)))
         })
     }
 

@@ -294,7 +294,7 @@ impl Step<'_> {
             gradient = clipping.clip_gradient(gradient);
         }
         let rate = self.rates.lr_from_param(id, Some(&path));
-        let (tensor, state) = rule.optimizer.step_dyn(D, rate, tensor.into_raw(), gradient.into_raw(), state);
+        let (tensor, state) = rule.optimizer.step_dyn(D, rate, tensor.into_bridge(), gradient.into_bridge(), state);
         match state {
             Some(state) => {
                 let held = Held { state, group, path };
@@ -307,7 +307,7 @@ impl Step<'_> {
         if !self.devices.contains(&device) {
             self.devices.push(device);
         }
-        let tensor = Tensor::<D>::from_raw(tensor);
+        let tensor = Tensor::<D>::from_bridge(tensor);
         if tracked { tensor.autodiff() } else { tensor }
     }
 

@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 use core::fmt::{self, Debug};
 
 use kiln_module::module::ParamId;
-use kiln_module::record::burnpack::{Reader, Scalar, Writer};
+use kiln_module::record::burnpack::{PackTensor, Reader, Scalar, Writer};
+#[cfg(feature = "std")]
+use kiln_module::record::legacy::LegacyRecord;
 use kiln_module::record::{RecordError, data_of, tensor_of};
 use kiln_tensor::{Bytes, TensorData};
 
@@ -77,12 +79,16 @@ impl OptimizerRecord {
         Ok(self.writer().into_bytes()?)
     }
 
-    /// Reads a record from the bytes of a burnpack file.
+    /// Reads a record from the bytes of a burnpack file, or (with `std`) of a record of Burn 0.21.
     ///
     /// # Errors
     ///
     /// When the bytes are malformed or hold no optimizer record.
     pub fn from_bytes(bytes: Bytes) -> Result<Self, RecordError> {
+        #[cfg(feature = "std")]
+        if LegacyRecord::is_start(&bytes) {
+            return Self::of_legacy("record bytes", LegacyRecord::from_bytes("record bytes", bytes)?);
+        }
         Self::read(&Reader::from_bytes("record bytes", bytes)?)
     }
 
@@ -96,13 +102,17 @@ impl OptimizerRecord {
         Ok(self.writer().write_to_file(path)?)
     }
 
-    /// Reads a record from a burnpack file.
+    /// Reads a record from a burnpack file, or one of Burn 0.21, which is recognised by its content.
     ///
     /// # Errors
     ///
     /// When the file can't be read or holds no optimizer record.
     #[cfg(feature = "std")]
     pub fn load<P: AsRef<std::path::Path>>(path: P) -> Result<Self, RecordError> {
+        if LegacyRecord::is_record(&path) {
+            let name = path.as_ref().display().to_string();
+            return Self::of_legacy(&name, LegacyRecord::open(path)?);
+        }
         Self::read(&Reader::open(path)?)
     }
 
@@ -130,13 +140,24 @@ impl OptimizerRecord {
     }
 
     fn read(reader: &Reader) -> Result<Self, RecordError> {
-        let wrong = |what: &str| RecordError::Validation(format!("{}: no optimizer record: {what}", reader.file()));
+        let index = reader.index();
+        Self::of_parts(reader.file(), reader.tensors(), &index.scalars, &index.metadata)
+    }
+
+    /// A record of the tensors, scalars and texts of a file.
+    fn of_parts(
+        file: &str,
+        tensors: Vec<PackTensor>,
+        scalars: &BTreeMap<String, Scalar>,
+        metadata: &BTreeMap<String, String>,
+    ) -> Result<Self, RecordError> {
+        let wrong = |what: &str| RecordError::Validation(format!("{file}: no optimizer record: {what}"));
         let id_of = |name: &str| -> Result<ParamId, RecordError> {
             let key = name.split('.').next().unwrap_or(name);
             key.parse::<u64>().map(ParamId::from).map_err(|_| wrong(&format!("`{name}` does not begin with the id of a parameter")))
         };
         let mut states: BTreeMap<ParamId, Parts> = BTreeMap::new();
-        for (name, scalar) in &reader.index().scalars {
+        for (name, scalar) in scalars {
             let parts = states.entry(id_of(name)?).or_default();
             if name.ends_with(&format!(".{RANK}")) {
                 parts.rank = usize::try_from(*scalar).map_err(|error| wrong(&format!("`{name}`: {error}")))?;
@@ -144,16 +165,22 @@ impl OptimizerRecord {
                 parts.scalars.push((name.clone(), *scalar));
             }
         }
-        for tensor in reader.tensors() {
+        for tensor in tensors {
             let parts = states.entry(id_of(&tensor.name)?).or_default();
             parts.tensors.push((tensor.name.clone(), data_of(&tensor)?));
         }
         for (id, parts) in &mut states {
-            if let Some(path) = reader.index().metadata.get(&id.decimal()) {
+            if let Some(path) = metadata.get(&id.decimal()) {
                 parts.path.clone_from(path);
             }
         }
         Ok(Self { states })
+    }
+
+    /// A record that Burn 0.21 wrote.
+    #[cfg(feature = "std")]
+    fn of_legacy(file: &str, record: LegacyRecord) -> Result<Self, RecordError> {
+        Self::of_parts(file, record.tensors, &record.scalars, &BTreeMap::new())
     }
 }
 

@@ -117,6 +117,11 @@ impl StateSource {
 }
 
 /// What a field of a recorded state can be; used by the derive.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be part of a recorded state",
+    label = "neither a tensor, a number nor a state",
+    note = "a state holds float tensors, numbers, options of those, and structs that derive `RecordState`"
+)]
 pub trait StateField: Sized {
     /// Puts the field under `prefix.leaf`.
     fn field_flatten(&self, prefix: &str, leaf: &str, out: &mut StateSink);

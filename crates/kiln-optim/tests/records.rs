@@ -1,11 +1,22 @@
 //! Saved and loaded optimizers go on as if nothing had happened.
 
+use kiln_module::module::{Module, Param};
 use kiln_optim::decay::WeightDecayConfig;
+use kiln_optim::lr_scheduler::LrSchedulerRecord;
+use kiln_optim::lr_scheduler::composed::ComposedLrSchedulerConfig;
+use kiln_optim::lr_scheduler::cosine::CosineAnnealingLrSchedulerConfig;
+use kiln_optim::lr_scheduler::exponential::ExponentialLrSchedulerConfig;
+use kiln_optim::lr_scheduler::linear::LinearLrSchedulerConfig;
+use kiln_optim::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
+use kiln_optim::lr_scheduler::noam::NoamLrSchedulerConfig;
+use kiln_optim::lr_scheduler::step::StepLrSchedulerConfig;
 use kiln_optim::momentum::MomentumConfig;
 use kiln_optim::{
-    AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, LambConfig, LionConfig, ModuleOptimizer, OptimizerRecord, RmsPropConfig,
-    SgdConfig,
+    AdaGradConfig, AdafactorConfig, AdamConfig, AdamWConfig, AdanConfig, GradientsParams, LambConfig, LionConfig, ModuleOptimizer, OptimizerRecord,
+    RmsPropConfig, SgdConfig,
 };
+
+use kiln_tensor::Tensor;
 
 use crate::problem::{Free, MATRIX, VECTOR, panic_of, stepped};
 
@@ -80,4 +91,105 @@ fn other_files_are_refused() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../kiln-module/tests/data/burnpack/module_full.bpk");
     let error = OptimizerRecord::load(path).unwrap_err().to_string();
     assert!(error.contains("no optimizer record"), "{error}");
+}
+
+/// The names of Burn 0.21's recorders for one optimizer: AdamW, two steps of a linear layer of three inputs and two outputs.
+const LEGACY: [&str; 3] = ["optim_adamw_full.mpk", "optim_adamw_full.json", "optim_adamw_full.bin"];
+
+#[test]
+fn records_of_burn_0_21_go_on_in_every_format() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../kiln-module/tests/data/legacy/");
+    let mut results = Vec::new();
+    for name in LEGACY {
+        let record = OptimizerRecord::load(format!("{folder}{name}")).unwrap();
+        assert_eq!(record.len(), 2, "{name}");
+        let bytes = kiln_tensor::Bytes::from_bytes_vec(std::fs::read(format!("{folder}{name}")).unwrap());
+        assert_eq!(format!("{:?}", OptimizerRecord::from_bytes(bytes).unwrap()), format!("{record:?}"));
+        // The ids are those of the weight, a matrix, and the bias.
+        let text = format!("{record:?}");
+        let ids: Vec<kiln_module::module::ParamId> =
+            text.split('"').filter_map(|part| part.parse().ok()).filter(|id: &kiln_module::module::ParamId| text.contains(&id.to_string())).collect();
+        let matrix = Tensor::<2>::from_floats([[0.5, 1.0], [1.5, -2.0], [0.25, 3.0]], &crate::problem::device());
+        let vector = Tensor::<1>::from_floats([0.5, -1.0], &crate::problem::device());
+        let mut outcome = Vec::new();
+        for (id, other) in [(ids[0], ids[ids.len() - 1]), (ids[ids.len() - 1], ids[0])] {
+            let pair = Pair {
+                matrix: Param::initialized(id, matrix.clone().require_grad()),
+                vector: Param::initialized(other, vector.clone().require_grad()),
+            };
+            let mut optimizer = AdamWConfig::new().init().load_record(record.clone());
+            let mut gradients = GradientsParams::new();
+            gradients.register(pair.matrix.id, matrix.clone().without_autodiff());
+            gradients.register(pair.vector.id, vector.clone().without_autodiff());
+            // Only one of the two orders has the ranks right.
+            let step = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| optimizer.step(0.1, pair, gradients)));
+            if let Ok(pair) = step {
+                outcome = pair.matrix.val().try_to_vec_as::<f32>().unwrap();
+                let again = format!("{:?}", optimizer.to_record());
+                assert!(again.contains("UInt(3)"), "the third step: {again}");
+            }
+        }
+        assert_eq!(outcome.len(), 6, "{name}: the state fits neither order");
+        results.push(outcome);
+    }
+    assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{results:?}");
+}
+
+#[derive(Module, Debug)]
+struct Pair {
+    matrix: Param<Tensor<2>>,
+    vector: Param<Tensor<1>>,
+}
+
+/// A scheduler's record of Burn 0.21 as JSON.
+fn legacy_json(item: &str) -> LrSchedulerRecord {
+    let text = format!("{{\"metadata\": {{}}, \"item\": {item}, \"_b\": null}}");
+    LrSchedulerRecord::from_bytes(kiln_tensor::Bytes::from_bytes_vec(text.into_bytes())).unwrap()
+}
+
+/// The same number in bincode.
+fn legacy_bincode(item: &[u8]) -> LrSchedulerRecord {
+    let texts = ["f32", "i32", "burn_core::record::file::BinFileRecorder", "0.21.0", "FullPrecisionSettings"];
+    let mut bytes: Vec<u8> = texts.iter().flat_map(|text| [&[text.len() as u8], text.as_bytes()].concat()).collect();
+    bytes.extend(item);
+    LrSchedulerRecord::from_bytes(kiln_tensor::Bytes::from_bytes_vec(bytes)).unwrap()
+}
+
+#[test]
+fn schedulers_go_on_from_burn_0_21() {
+    let rates = |scheduler: ModuleLrScheduler, skip: usize| {
+        let mut scheduler = scheduler;
+        (0..skip).for_each(|_| drop(scheduler.step()));
+        (0..4).map(|_| scheduler.step().base()).collect::<Vec<f64>>()
+    };
+    let cosine = || CosineAnnealingLrSchedulerConfig::new(0.1, 100).init().unwrap();
+    let noam = || NoamLrSchedulerConfig::new(0.5).init().unwrap();
+    let linear = || LinearLrSchedulerConfig::new(0.9, 0.1, 10).init().unwrap();
+    let exponential = || ExponentialLrSchedulerConfig::new(0.5, 0.5).init().unwrap();
+    let steps = || StepLrSchedulerConfig::new(0.5, 2).init().unwrap();
+    // Five steps were taken; Burn counts the cosine's from zero, the linear one's down from eleven.
+    for record in [legacy_json("4"), legacy_bincode(&[4])] {
+        assert_eq!(rates(cosine().load_record(record), 0), rates(cosine(), 5));
+    }
+    for record in [legacy_json("5"), legacy_bincode(&[5])] {
+        assert_eq!(rates(noam().load_record(record), 0), rates(noam(), 5));
+    }
+    for record in [legacy_json("6"), legacy_bincode(&[6])] {
+        assert_eq!(rates(linear().load_record(record), 0), rates(linear(), 5));
+    }
+    // 0.5 halved four times, after which the next is half of that.
+    for record in [legacy_json("0.03125"), legacy_bincode(&0.03125f64.to_le_bytes())] {
+        assert_eq!(rates(exponential().load_record(record), 0), rates(exponential(), 5));
+    }
+    for record in [legacy_json("4"), legacy_bincode(&[8])] {
+        assert_eq!(rates(steps().load_record(record), 0), rates(steps(), 5));
+    }
+    let composed = || {
+        let config = ComposedLrSchedulerConfig::new().linear(LinearLrSchedulerConfig::new(0.9, 0.1, 10));
+        config.exponential(ExponentialLrSchedulerConfig::new(0.5, 0.5)).init().unwrap()
+    };
+    let record = legacy_json("{\"schedulers\": [{\"Linear\": 6}, {\"Exponential\": 0.03125}]}");
+    assert_eq!(rates(composed().load_record(record), 0), rates(composed(), 5));
+    // A constant has nothing to record.
+    assert_eq!(rates(ModuleLrScheduler::from(0.5).load_record(legacy_json("null")), 0), [0.5; 4]);
 }

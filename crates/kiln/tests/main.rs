@@ -1,5 +1,6 @@
 //! What users rely on end to end: training, memory, records and messages, through the facade alone.
 
+mod derive_errors;
 mod gpt;
 mod memory;
 mod panics;

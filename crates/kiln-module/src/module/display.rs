@@ -165,6 +165,11 @@ pub trait ModuleDisplayDefault {
 /// let scale = Scale { factor: 2.0, offset: 1.0 };
 /// assert_eq!(scale.to_string(), "Scale {factor: 2}");
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` can't be shown as a part of a module",
+    label = "this type does not implement `ModuleDisplay`",
+    note = "derive it with `#[derive(Module)]`, or mark the field with `#[module(skip)]` to show its `Debug` form"
+)]
 pub trait ModuleDisplay: ModuleDisplayDefault {
     /// The text of the module under the settings passed down from the module around it.
     fn format(&self, passed_settings: DisplaySettings) -> String {

@@ -5,6 +5,8 @@ mod config;
 pub mod constant;
 pub mod cosine;
 pub mod exponential;
+#[cfg(feature = "std")]
+mod legacy;
 pub mod linear;
 pub mod module_lr_scheduler;
 pub mod noam;

@@ -7,6 +7,8 @@ use alloc::vec::Vec;
 
 use kiln_module::record::RecordError;
 use kiln_module::record::burnpack::{Reader, Scalar, Writer};
+#[cfg(feature = "std")]
+use kiln_module::record::legacy::LegacyRecord;
 use kiln_tensor::{Bytes, Device};
 
 use crate::{RecordState, StateSink, StateSource, join_path};
@@ -89,12 +91,16 @@ impl LrSchedulerRecord {
         Ok(self.writer().into_bytes()?)
     }
 
-    /// Reads a record from the bytes of a burnpack file.
+    /// Reads a record from the bytes of a burnpack file, or (with `std`) of a record of Burn 0.21.
     ///
     /// # Errors
     ///
     /// When the bytes are malformed or hold tensors.
     pub fn from_bytes(bytes: Bytes) -> Result<Self, RecordError> {
+        #[cfg(feature = "std")]
+        if LegacyRecord::is_start(&bytes) {
+            return super::legacy::read("record bytes", LegacyRecord::from_bytes("record bytes", bytes)?);
+        }
         Self::read(&Reader::from_bytes("record bytes", bytes)?)
     }
 
@@ -108,13 +114,17 @@ impl LrSchedulerRecord {
         Ok(self.writer().write_to_file(path)?)
     }
 
-    /// Reads a record from a burnpack file.
+    /// Reads a record from a burnpack file, or one of Burn 0.21, which is recognised by its content.
     ///
     /// # Errors
     ///
     /// When the file can't be read or holds no scheduler record.
     #[cfg(feature = "std")]
     pub fn load<P: AsRef<std::path::Path>>(path: P) -> Result<Self, RecordError> {
+        if LegacyRecord::is_record(&path) {
+            let name = path.as_ref().display().to_string();
+            return super::legacy::read(&name, LegacyRecord::open(path)?);
+        }
         Self::read(&Reader::open(path)?)
     }
 

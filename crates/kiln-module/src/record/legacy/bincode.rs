@@ -1,4 +1,5 @@
-//! Bincode records: no names and no types, so parameters are told by their shape: an id, then bytes whose number is what shape and dtype call for.
+//! Bincode records of modules: no names and no types, so parameters are told by their shape: an id, then bytes whose number is what shape and dtype
+//! call for.
 //!
 //! Between two parameters stand only single small numbers: the lengths of lists, the tags of options and enums, and a zero for each field that
 //! is not a parameter.
@@ -28,7 +29,7 @@ const BOOL: u64 = 13;
 const BOOL_STORES: [BoolStore; 3] = [BoolStore::Native, BoolStore::U8, BoolStore::U32];
 
 /// The length of an id as text.
-const ID_LEN: usize = 13;
+pub(super) const ID_LEN: usize = 13;
 /// The highest rank that is read.
 const MAX_RANK: u64 = 64;
 
@@ -72,9 +73,9 @@ fn id_at(bytes: &[u8], offset: usize) -> Option<u64> {
     }
 }
 
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    offset: usize,
+pub(super) struct Cursor<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) offset: usize,
 }
 
 impl<'a> Cursor<'a> {
@@ -86,7 +87,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// A number of variable length.
-    fn uint(&mut self) -> Option<u64> {
+    pub(super) fn uint(&mut self) -> Option<u64> {
         let width = match self.take(1)?[0] {
             byte @ 0..=250 => return Some(byte.into()),
             251 => 2,
@@ -97,13 +98,13 @@ impl<'a> Cursor<'a> {
         Some(self.take(width)?.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte)))
     }
 
-    fn text(&mut self) -> Option<&'a str> {
+    pub(super) fn text(&mut self) -> Option<&'a str> {
         let len = self.uint()?;
         std::str::from_utf8(self.take(len)?).ok()
     }
 
     /// Bytes, shape and dtype of a tensor; `None` if they do not fit each other.
-    fn tensor(&mut self, file: &Bytes, name: String, id: u64) -> Option<PackTensor> {
+    pub(super) fn tensor(&mut self, file: &Bytes, name: String, id: u64) -> Option<PackTensor> {
         let len = self.uint()?;
         let start = self.offset;
         self.take(len)?;

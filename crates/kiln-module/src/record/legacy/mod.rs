@@ -12,5 +12,6 @@ mod json;
 mod msgpack;
 mod node;
 mod record;
+mod states;
 
 pub use record::{LegacyFormat, LegacyRecord};

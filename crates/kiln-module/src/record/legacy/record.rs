@@ -9,7 +9,7 @@ use kiln_tensor::{Bytes, DType, Shape};
 
 use super::super::burnpack::{MAX_FILE_SIZE, PackErrorKind, PackFileError, PackTensor, Scalar};
 use super::node::Node;
-use super::{bincode, gzip, json, msgpack};
+use super::{bincode, gzip, json, msgpack, states};
 
 /// The formats of Burn 0.21's recorders, gzip-compressed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,9 @@ pub struct LegacyRecord {
     /// Its tensors. In a module's record they are called by their paths, such as `layers.0.weight`; in one of bincode, which has no names, `#0`,
     /// `#1`, ... in the order of visits; in an optimizer's, by the parameter's id and the field, such as `77.momentum.moment_1`.
     pub tensors: Vec<PackTensor>,
-    /// The numbers of an optimizer's record, called as its tensors are, such as `77.momentum.time`; `77.__rank` is the rank of the parameter.
+    /// The numbers of an optimizer's record, called as its tensors are, such as `77.momentum.time`; `77.__rank` is the rank of the parameter. The number
+    /// that a scheduler's record is has an empty name; in bincode, which does not tell its type, there is each number that it may be: `#uint`, `#int`,
+    /// `#float`. A composed scheduler's are called `schedulers.0.Linear` and so on.
     pub scalars: BTreeMap<String, Scalar>,
 }
 
@@ -86,7 +88,14 @@ impl LegacyRecord {
         let mut record = Self { format, compressed, tensors: Vec::new(), scalars: BTreeMap::new() };
         let root = match format {
             LegacyFormat::Bincode => {
-                record.tensors = bincode::decode(&bytes)?;
+                let start = bincode::skip_metadata(&bytes).unwrap_or(bytes.len());
+                match states::optimizer(&bytes, start) {
+                    Some(found) => (record.tensors, record.scalars) = (found.tensors, found.scalars),
+                    None => {
+                        record.tensors = bincode::decode(&bytes)?;
+                        record.scalars = states::scheduler(&bytes, start);
+                    }
+                }
                 return Ok(record);
             }
             LegacyFormat::MessagePack => msgpack::decode(&bytes)?,
@@ -105,7 +114,7 @@ impl LegacyRecord {
         Ok(record)
     }
 
-    /// Collects the tensors of a value and, inside of the state of the optimizer's parameter `owner`, its numbers.
+    /// Collects the tensors and numbers of a value, which may be the state of the optimizer's parameter `owner`.
     fn walk(&mut self, path: &mut Vec<String>, node: &Node, owner: Option<u64>) -> Result<(), PackErrorKind> {
         if node.has_keys(&["id", "param"])
             && let (Some(Node::Text(id)), Some(param)) = (node.get("id"), node.get("param"))
@@ -141,7 +150,8 @@ impl LegacyRecord {
             Node::Bool(value) => Some(Scalar::Bool(*value)),
             Node::Null | Node::Text(_) | Node::Bytes(_) => None,
         };
-        if let (Some(scalar), Some(_)) = (scalar, owner) {
+        // What a module holds beside tensors is recorded as nothing, so these are numbers of optimizers and schedulers.
+        if let Some(scalar) = scalar {
             self.scalars.insert(path.join("."), scalar);
         }
         Ok(())
