@@ -1,9 +1,11 @@
 //! Tests of weight files through their public interface.
 
 mod adapters;
+mod allocations;
 mod codec;
 mod contents;
 mod model;
+mod mutations;
 mod names;
 mod pytorch;
 mod safetensors;

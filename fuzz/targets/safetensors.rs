@@ -1,0 +1,13 @@
+//! Fuzzes the reader of safetensors files.
+#![no_main]
+
+use kiln_store::safetensors::SafetensorsReader;
+use kiln_tensor::Bytes;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    if let Ok(reader) = SafetensorsReader::from_bytes("fuzzed", Bytes::from_bytes_vec(data.to_vec())) {
+        for tensor in reader.tensors() {
+            let _ = tensor.to_bytes();
+        }
+    }
+});
