@@ -4,8 +4,10 @@ import torch
 import nn_cases
 import optim_cases
 import tensor_cases
+import window_cases
 
 torch.set_default_dtype(torch.float64)
 tensor_cases.run()
 nn_cases.run()
 optim_cases.run()
+window_cases.run()

@@ -145,7 +145,31 @@ def averages():
     g.save()
 
 
+def lbfgs():
+    """Ten calls on `sum(w * (x - c)^2) + sum(log(cosh(x)))`."""
+    g = Golden("kiln-optim", "lbfgs", 24)
+    for search, lr, max_iter, history in ((None, 0.1, 2, 3), (None, 0.05, 4, 100), ("strong_wolfe", 1.0, 2, 3), ("strong_wolfe", 0.5, 5, 100)):
+        param, weight, center = g.floats(2, 3), g.floats(2, 3, positive=True, grad=False), g.floats(2, 3, grad=False)
+        x = param.detach().clone().requires_grad_(True)
+        optim = torch.optim.LBFGS([x], lr, max_iter, history_size=history, line_search_fn=search)
+        after, losses = [], []
+
+        def closure():
+            optim.zero_grad()
+            loss = (weight * (x - center) ** 2).sum() + torch.log(torch.cosh(x)).sum()
+            loss.backward()
+            return loss
+
+        for _ in range(STEPS):
+            losses.append(float(optim.step(closure)))
+            after.append(x.detach().clone())
+        g.case("lbfgs", wolfe=search is not None, lr=lr, max_iter=max_iter, history=history)
+        g.put(param=param, weight=weight, center=center, after=torch.stack(after), losses=torch.tensor(losses))
+    g.save()
+
+
 def run():
+    lbfgs()
     optimizers()
     schedules()
     averages()

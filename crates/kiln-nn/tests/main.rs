@@ -1,7 +1,9 @@
 //! Tests of layers and losses through their public interface.
 
+mod activations;
 mod attention;
 mod caches;
+mod faults;
 mod graded;
 mod init;
 mod layers;
@@ -11,6 +13,7 @@ mod norms;
 mod recurrent;
 mod snapshots;
 mod transducer;
+mod windows;
 
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;

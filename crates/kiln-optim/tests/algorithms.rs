@@ -245,6 +245,69 @@ fn muon_steps_are_nearly_orthogonal() {
     }
 }
 
+/// `a · b` of row-major matrices, `[n, k] · [k, m]`.
+fn product(a: &[f64], b: &[f64], [n, k, m]: [usize; 3]) -> Vec<f64> {
+    (0..n * m).map(|at| (0..k).map(|i| a[at / m * k + i] * b[i * m + at % m]).sum()).collect()
+}
+
+fn transposed(a: &[f64], [n, m]: [usize; 2]) -> Vec<f64> {
+    (0..n * m).map(|at| a[at % n * m + at / n]).collect()
+}
+
+/// Ten steps of Muon in double precision; PyTorch's takes the same (its running average is this velocity times a constant, which the normalisation
+/// takes away), in half precision.
+fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], adjust: AdjustLrFn, decay: f64) -> Vec<f64> {
+    let (a, b, c) = (3.4445, -4.775, 2.0315);
+    let (lr, momentum) = (0.1, 0.95);
+    let (rows, columns) = (shape[0] as f64, shape[1] as f64);
+    let rate = match adjust {
+        AdjustLrFn::Original => lr * (rows / columns).max(1.0).sqrt(),
+        AdjustLrFn::MatchRmsAdamW => lr * 0.2 * rows.max(columns).sqrt(),
+    };
+    let (mut x, mut velocity) = (start.to_vec(), vec![0.0; start.len()]);
+    for step in 0..10 {
+        let g = gradient(step);
+        velocity.iter_mut().zip(&g).for_each(|(v, g)| *v = momentum * *v + g);
+        let ahead: Vec<f64> = velocity.iter().zip(&g).map(|(v, g)| g + momentum * v).collect();
+        let wide = shape[0] <= shape[1];
+        let [n, m] = if wide { shape } else { [shape[1], shape[0]] };
+        let mut o = if wide { ahead } else { transposed(&ahead, shape) };
+        let norm = o.iter().map(|o| o * o).sum::<f64>().sqrt() + 1e-7;
+        o.iter_mut().for_each(|o| *o /= norm);
+        for _ in 0..5 {
+            let gram = product(&o, &transposed(&o, [n, m]), [n, m, n]);
+            let square = product(&gram, &gram, [n, n, n]);
+            let quintic: Vec<f64> = gram.iter().zip(square).map(|(gram, square)| b * gram + c * square).collect();
+            o = product(&quintic, &o, [n, n, m]).iter().zip(&o).map(|(new, old)| a * old + new).collect();
+        }
+        let o = if wide { o } else { transposed(&o, [n, m]) };
+        x.iter_mut().zip(o).for_each(|(x, o)| *x = *x * (1.0 - lr * decay) - rate * o);
+    }
+    x
+}
+
+#[test]
+fn muon_follows_its_paper() {
+    for shape in [[2, 3], [4, 2], [3, 3]] {
+        for (adjust, decay) in [(AdjustLrFn::Original, 0.0), (AdjustLrFn::MatchRmsAdamW, 0.1)] {
+            let count = shape[0] * shape[1];
+            let gradient = |step: usize| (0..count).map(|at| ((step * 7 + at * 5 + 3) % 11) as f64 * 0.25 - 1.1).collect::<Vec<f64>>();
+            let start: Vec<f64> = (0..count).map(|at| at as f64 * 0.5 - 1.0).collect();
+            let single = |values: &[f64]| TensorData::new(values.iter().map(|value| *value as f32).collect::<Vec<f32>>(), shape);
+            let mut model = One { at: Param::from_tensor(Tensor::from_data(single(&start), &device())) };
+            let config = MuonConfig::new().with_adjust_lr_fn(adjust);
+            let mut optimizer = config.with_weight_decay((decay > 0.0).then(|| WeightDecayConfig::new(decay as f32))).init();
+            for step in 0..10 {
+                let mut gradients = GradientsParams::new();
+                gradients.register(model.at.id, Tensor::<2>::from_data(single(&gradient(step)), &Device::default()));
+                model = optimizer.step(0.1, model, gradients);
+            }
+            let found = model.at.val().into_data().try_to_vec::<f32>().unwrap();
+            close(&found, &muon(shape, gradient, &start, adjust, decay), 2e-4);
+        }
+    }
+}
+
 #[test]
 fn muon_steps_matrices_only() {
     let message = panic_of(|| {
@@ -313,6 +376,33 @@ fn lbfgs_without_a_search_solves_a_quadratic() {
     });
     assert!((first - 25.0).abs() < 1e-4);
     close(&model.at.val().into_data().try_to_vec::<f32>().unwrap(), &[0.0, 0.0], 1e-3);
+}
+
+#[test]
+fn ten_calls_of_lbfgs_equal_pytorchs() {
+    for case in &golden::read(env!("CARGO_MANIFEST_DIR"), "lbfgs.txt") {
+        let tensor = |name: &str, device: &Device| {
+            let golden = case.tensor(name);
+            Tensor::<2>::from_data(TensorData::new(golden.f32(), golden.shape.clone()), device)
+        };
+        let (weight, center) = (tensor("weight", &device()), tensor("center", &device()));
+        let mut model = One { at: Param::from_tensor(tensor("param", &device())) };
+        let search = if case.flag("wolfe") { LineSearchFn::StrongWolfe } else { LineSearchFn::None };
+        let config = LBFGSConfig::new().with_max_iter(case.size("max_iter")).with_history_size(case.size("history"));
+        let mut optimizer = config.with_line_search_fn(search).init();
+        let (after, losses) = (&case.tensor("after").values, &case.tensor("losses").values);
+        for step in 0..10 {
+            let loss;
+            (model, loss) = optimizer.step(case.number("lr"), model, |model: One| {
+                let x = model.at.val();
+                let loss = (weight.clone() * (x.clone() - center.clone()).square()).sum() + x.cosh().log().sum();
+                let gradients = GradientsParams::from_grads(loss.backward(), &model);
+                (f64::from(loss.into_scalar::<f32>()), gradients)
+            });
+            close(&[loss as f32], &losses[step..=step], 2e-4);
+            close(&model.at.val().into_data().try_to_vec::<f32>().unwrap(), &after[step * 6..step * 6 + 6], 2e-3);
+        }
+    }
 }
 
 #[test]
