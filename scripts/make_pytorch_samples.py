@@ -60,6 +60,31 @@ def states():
     torch.save(filled(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))), OUT / "module.pt")
 
 
+def transformers():
+    for first in (False, True):
+        options = dict(dim_feedforward=6, dropout=0.0, activation="gelu", batch_first=True, norm_first=first)
+        encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, **options), 2, enable_nested_tensor=False)
+        decoder = nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, **options), 2)
+        for number, module in enumerate((encoder, decoder)):
+            with torch.no_grad():
+                for index, parameter in enumerate(module.parameters()):
+                    parameter.copy_(fill(parameter, number * 5 + index) / 4)
+        x, memory = fill(torch.zeros(2, 3, 4), 1) / 4, fill(torch.zeros(2, 5, 4), 2) / 4
+        causal = torch.ones(3, 3, dtype=torch.bool).triu(1)
+        hidden = torch.zeros(2, 5, dtype=torch.bool)
+        hidden[1, 3:] = True
+        with torch.no_grad():
+            saved = {
+                "encoder": encoder.state_dict(),
+                "decoder": decoder.state_dict(),
+                "x": x,
+                "memory": memory,
+                "encoded": encoder(memory, src_key_padding_mask=hidden),
+                "decoded": decoder(x, memory, tgt_mask=causal, memory_key_padding_mask=hidden),
+            }
+        torch.save(saved, OUT / f"transformer_{'pre' if first else 'post'}.pt")
+
+
 def kinds():
     base = torch.arange(12.0).reshape(3, 4)
     floats = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -157,6 +182,7 @@ def optimizers():
 
 OUT.mkdir(parents=True, exist_ok=True)
 states()
+transformers()
 kinds()
 archive()
 optimizers()

@@ -61,6 +61,27 @@ fn convert_writes_either_format_and_replaces_nothing() {
 }
 
 #[test]
+fn files_of_pytorch_are_inspected_and_converted() {
+    let folder = std::env::temp_dir().join(format!("kiln-cli-pt-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let path = |name: &str| folder.join(name).to_str().expect("plain names").to_owned();
+    let sample = format!("{SAMPLES}/../../../../kiln-store/tests/data/pytorch/net.pt");
+    let listing = text(kiln(&["inspect", &sample]).stdout);
+    assert!(listing.lines().next().expect("a heading").contains("net.pt: PyTorch, 22 tensors"), "{listing}");
+    let weight = listing.lines().find(|line| line.trim_start().starts_with("rnn.weight_ih_l0")).expect("listed");
+    assert_eq!(weight.split_whitespace().collect::<Vec<_>>(), ["rnn.weight_ih_l0", "[12,", "2]", "f32", "96", "B"]);
+    for target in ["net.bpk", "net.safetensors"] {
+        let output = kiln(&["convert", &sample, &path(target)]);
+        assert!(output.status.success(), "{}", text(output.stderr));
+        let rows = |file: &str| {
+            text(kiln(&["inspect", "--stats", file]).stdout).lines().skip(2).map(str::to_owned).collect::<std::collections::BTreeSet<_>>()
+        };
+        assert_eq!(rows(&sample), rows(&path(target)));
+    }
+    std::fs::remove_dir_all(folder).expect("removable");
+}
+
+#[test]
 fn devices_lists_each_device_and_marks_the_default() {
     let output = kiln(&["devices"]);
     assert!(output.status.success());

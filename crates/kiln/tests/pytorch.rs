@@ -1,8 +1,9 @@
 //! Modules and optimizers that go on from what PyTorch saved.
 
 use kiln::module::{Module, ModuleMapper, Param};
-use kiln::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
+use kiln::nn::attention::{MhaInput, MultiHeadAttention, MultiHeadAttentionConfig, generate_autoregressive_mask};
 use kiln::nn::conv::{Conv2d, Conv2dConfig};
+use kiln::nn::transformer::{TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig, TransformerEncoderInput};
 use kiln::nn::{BatchNorm, BatchNormConfig, Gru, GruConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig, Lstm, LstmConfig};
 use kiln::optim::decay::WeightDecayConfig;
 use kiln::optim::momentum::MomentumConfig;
@@ -177,4 +178,42 @@ fn a_file_that_does_not_fit_leaves_the_module_as_it_was() {
     let error = small.load_from(&mut PytorchStore::from_file(sample("adam.pt")).with_top_level_key("model")).unwrap_err().to_string();
     assert!(error.contains("`linear.weight`: the module has shape [2, 2], the file [3, 2]"), "{error}");
     assert_eq!(small.linear.weight.val().into_data(), before);
+}
+
+fn transformer<M: Module>(file: &std::path::Path, key: &str, mut module: M, names: &[(&str, &str)]) -> M {
+    let store = PytorchStore::from_file(file).with_top_level_key(key);
+    let mut store = names.iter().fold(store, |store, (from, to)| store.with_key_remapping(from, *to));
+    let result = module.load_from(&mut store).unwrap_or_else(|error| panic!("{error}"));
+    assert!(result.unused.is_empty(), "{result}");
+    module
+}
+
+#[test]
+fn transformers_compute_what_pytorchs_compute() {
+    let device = Device::default();
+    for (name, first) in [("transformer_post.pt", false), ("transformer_pre.pt", true)] {
+        let file = sample(name);
+        let encoder = TransformerEncoderConfig::new(4, 6, 2, 2).with_dropout(0.0).with_norm_first(first).init(&device);
+        let decoder = TransformerDecoderConfig::new(4, 6, 2, 2).with_dropout(0.0).with_norm_first(first).init(&device);
+        let common = [(r"linear1\.", "pwff.linear_inner."), (r"linear2\.", "pwff.linear_outer."), (r"\.norm(\d)\.", ".norm_$1.")];
+        let encoder = transformer(&file, "encoder", encoder, &[&common[..], &[(r"self_attn\.", "mha.")]].concat());
+        let decoder = transformer(&file, "decoder", decoder, &[&common[..], &[(r"multihead_attn\.", "cross_attn.")]].concat());
+        let saved = PytorchReader::new(&file).unwrap();
+        let (x, memory) = (tensor::<3>(&saved, "x", &device), tensor::<3>(&saved, "memory", &device));
+        let hidden = Tensor::<2, kiln::tensor::Bool>::from_data([[false; 5], [false, false, false, true, true]], &device);
+        let same = |found: Tensor<3>, name: &str| {
+            let expected = tensor_data(&saved, name);
+            found.into_data().assert_approx_eq::<f32>(&expected, Tolerance::rel_abs(1e-4, 1e-4));
+        };
+        // What is computed for hidden positions of the memory themselves is no one's concern.
+        let encoded = encoder.forward(TransformerEncoderInput::new(memory.clone()).mask_pad(hidden.clone()));
+        let expected = Tensor::<3>::from_data(tensor_data(&saved, "encoded"), &device);
+        let kept = |tensor: Tensor<3>| tensor.slice([1..2, 0..3, 0..4]).into_data();
+        kept(encoded.clone()).assert_approx_eq::<f32>(&kept(expected.clone()), Tolerance::rel_abs(1e-4, 1e-4));
+        let whole = |tensor: Tensor<3>| tensor.slice([0..1, 0..5, 0..4]).into_data();
+        whole(encoded).assert_approx_eq::<f32>(&whole(expected), Tolerance::rel_abs(1e-4, 1e-4));
+        let causal = generate_autoregressive_mask(2, 3, &device);
+        let input = TransformerDecoderInput::new(x, memory).target_mask_attn(causal).memory_mask_pad(hidden);
+        same(decoder.forward(input), "decoded");
+    }
 }
