@@ -195,9 +195,12 @@ fn transformers_compute_what_pytorchs_compute() {
         let file = sample(name);
         let encoder = TransformerEncoderConfig::new(4, 6, 2, 2).with_dropout(0.0).with_norm_first(first).init(&device);
         let decoder = TransformerDecoderConfig::new(4, 6, 2, 2).with_dropout(0.0).with_norm_first(first).init(&device);
-        let common = [(r"linear1\.", "pwff.linear_inner."), (r"linear2\.", "pwff.linear_outer."), (r"\.norm(\d)\.", ".norm_$1.")];
-        let encoder = transformer(&file, "encoder", encoder, &[&common[..], &[(r"self_attn\.", "mha.")]].concat());
-        let decoder = transformer(&file, "decoder", decoder, &[&common[..], &[(r"multihead_attn\.", "cross_attn.")]].concat());
+        let common = [(r"linear1\.", "pwff.linear_inner."), (r"linear2\.", "pwff.linear_outer.")];
+        // An encoder layer's second norm is that of the attention.
+        let swapped = [(r"self_attn\.", "mha."), (r"\.norm1\.", ".norm_2."), (r"\.norm2\.", ".norm_1.")];
+        let encoder = transformer(&file, "encoder", encoder, &[&common[..], &swapped].concat());
+        let names = [(r"multihead_attn\.", "cross_attn."), (r"\.norm(\d)\.", ".norm_$1.")];
+        let decoder = transformer(&file, "decoder", decoder, &[&common[..], &names].concat());
         let saved = PytorchReader::new(&file).unwrap();
         let (x, memory) = (tensor::<3>(&saved, "x", &device), tensor::<3>(&saved, "memory", &device));
         let hidden = Tensor::<2, kiln::tensor::Bool>::from_data([[false; 5], [false, false, false, true, true]], &device);

@@ -5,7 +5,7 @@ use kiln_module::module::{Initializer, Module, Param};
 use kiln_tensor::ops::ConvOptions;
 use kiln_tensor::{Device, Tensor, module};
 
-use super::check::check_groups;
+use super::kernels::Kernels;
 use crate::PaddingConfig1d;
 use crate::initializer::default_initializer;
 use crate::padding::windows;
@@ -77,16 +77,12 @@ impl Conv1dConfig {
     /// When the channels are no multiples of the groups.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Conv1d {
-        let [channels_in, channels_out] = [self.channels_in, self.channels_out];
-        check_groups("conv1d", channels_in, channels_out, self.groups);
-        let elements = self.kernel_size;
-        let fan_in = Some(channels_in / self.groups * elements);
-        let fan_out = Some(channels_out / self.groups * elements);
-        let shape = [channels_out, channels_in / self.groups, self.kernel_size];
-        let start = &self.initializer;
+        let (channels, groups, size) = ([self.channels_in, self.channels_out], self.groups, [self.kernel_size]);
+        let kernels = Kernels { op: "conv1d", channels, groups, size, bias: self.bias, initializer: &self.initializer };
+        let (weight, bias) = kernels.init(device);
         Conv1d {
-            weight: start.init_with(shape, fan_in, fan_out, device),
-            bias: self.bias.then(|| start.init_with([channels_out], fan_in, fan_out, device)),
+            weight,
+            bias,
             stride: self.stride,
             kernel_size: self.kernel_size,
             dilation: self.dilation,

@@ -5,7 +5,7 @@ use kiln_module::module::{Initializer, Module, Param};
 use kiln_tensor::ops::ConvOptions;
 use kiln_tensor::{Device, Tensor, module};
 
-use super::check::check_groups;
+use super::kernels::Kernels;
 use crate::PaddingConfig2d;
 use crate::initializer::default_initializer;
 use crate::padding::windows;
@@ -75,17 +75,12 @@ impl Conv2dConfig {
     /// When the channels are no multiples of the groups.
     #[track_caller]
     pub fn init(&self, device: &Device) -> Conv2d {
-        let [channels_in, channels_out] = self.channels;
-        check_groups("conv2d", channels_in, channels_out, self.groups);
-        let kernel = self.kernel_size;
-        let elements: usize = kernel.iter().product();
-        let fan_in = Some(channels_in / self.groups * elements);
-        let fan_out = Some(channels_out / self.groups * elements);
-        let shape = [channels_out, channels_in / self.groups, kernel[0], kernel[1]];
-        let start = &self.initializer;
+        let (channels, groups, size) = (self.channels, self.groups, self.kernel_size);
+        let kernels = Kernels { op: "conv2d", channels, groups, size, bias: self.bias, initializer: &self.initializer };
+        let (weight, bias) = kernels.init(device);
         Conv2d {
-            weight: start.init_with(shape, fan_in, fan_out, device),
-            bias: self.bias.then(|| start.init_with([channels_out], fan_in, fan_out, device)),
+            weight,
+            bias,
             stride: self.stride,
             kernel_size: self.kernel_size,
             dilation: self.dilation,

@@ -5,7 +5,7 @@ use kiln_module::module::{Initializer, Module, Param};
 use kiln_tensor::ops::DeformConvOptions;
 use kiln_tensor::{Device, Tensor, module};
 
-use super::check::check_groups;
+use super::kernels::Kernels;
 use crate::PaddingConfig2d;
 use crate::initializer::default_initializer;
 use crate::padding::windows;
@@ -85,22 +85,18 @@ impl DeformConv2dConfig {
     /// When the channels are no multiples of the groups.
     #[track_caller]
     pub fn init(&self, device: &Device) -> DeformConv2d {
-        let [channels_in, channels_out] = self.channels;
-        check_groups("deform_conv2d", channels_in, channels_out, self.weight_groups);
+        let (channels, groups, size) = (self.channels, self.weight_groups, self.kernel_size);
+        let kernels = Kernels { op: "deform_conv2d", channels, groups, size, bias: self.bias, initializer: &self.initializer };
         assert!(
-            self.offset_groups > 0 && channels_in.is_multiple_of(self.offset_groups),
-            "deform_conv2d: {channels_in} input channels are no multiple of {} offset groups",
+            self.offset_groups > 0 && channels[0].is_multiple_of(self.offset_groups),
+            "deform_conv2d: {} input channels are no multiple of {} offset groups",
+            channels[0],
             self.offset_groups
         );
-        let [height, width] = self.kernel_size;
-        let elements = height * width;
-        let fan_in = Some(channels_in / self.weight_groups * elements);
-        let fan_out = Some(channels_out / self.weight_groups * elements);
-        let shape = [channels_out, channels_in / self.weight_groups, height, width];
-        let start = &self.initializer;
+        let (weight, bias) = kernels.init(device);
         DeformConv2d {
-            weight: start.init_with(shape, fan_in, fan_out, device),
-            bias: self.bias.then(|| start.init_with([channels_out], fan_in, fan_out, device)),
+            weight,
+            bias,
             stride: self.stride,
             kernel_size: self.kernel_size,
             dilation: self.dilation,

@@ -1,6 +1,5 @@
 //! Convolutions.
 
-mod check;
 mod conv1d;
 mod conv2d;
 mod conv3d;
@@ -8,6 +7,7 @@ mod conv_transpose1d;
 mod conv_transpose2d;
 mod conv_transpose3d;
 mod deform_conv2d;
+mod kernels;
 
 pub use conv_transpose1d::{ConvTranspose1d, ConvTranspose1dConfig};
 pub use conv_transpose2d::{ConvTranspose2d, ConvTranspose2dConfig};

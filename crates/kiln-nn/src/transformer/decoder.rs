@@ -6,12 +6,13 @@ use kiln_module::config::Config;
 use kiln_module::module::{Initializer, Module};
 use kiln_tensor::{Bool, Device, Tensor};
 
-use super::{PositionWiseFeedForward, PositionWiseFeedForwardConfig};
+use super::PositionWiseFeedForward;
+use super::parts::{Norm, Parts};
 use crate::activation::ActivationConfig;
-use crate::attention::{MhaCache, MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
+use crate::attention::{MhaCache, MhaInput, MultiHeadAttention};
 use crate::cache::TensorCache;
 use crate::initializer::default_initializer;
-use crate::{Dropout, DropoutConfig, LayerNorm, LayerNormConfig};
+use crate::{Dropout, DropoutConfig, LayerNorm};
 
 /// Configuration of a [`TransformerDecoder`].
 #[derive(Config, Debug)]
@@ -245,25 +246,14 @@ impl TransformerDecoderLayer {
     /// A layer with parameters on `device`.
     #[track_caller]
     pub fn new(config: &TransformerDecoderConfig, device: &Device) -> Self {
-        let attention = || {
-            MultiHeadAttentionConfig::new(config.d_model, config.n_heads)
-                .with_initializer(config.initializer.clone())
-                .with_dropout(config.dropout)
-                .with_quiet_softmax(config.quiet_softmax)
-                .init(device)
-        };
-        let norm = || LayerNormConfig::new(config.d_model).with_epsilon(config.layer_norm_eps).init(device);
+        let parts = Parts::from(config);
         Self {
-            cross_attn: attention(),
-            self_attn: attention(),
-            pwff: PositionWiseFeedForwardConfig::new(config.d_model, config.d_ff)
-                .with_initializer(config.initializer.clone())
-                .with_dropout(config.dropout)
-                .with_activation(config.activation.clone())
-                .init(device),
-            norm_1: norm(),
-            norm_2: norm(),
-            norm_3: norm(),
+            cross_attn: parts.attention(device),
+            self_attn: parts.attention(device),
+            pwff: parts.feed_forward(device),
+            norm_1: parts.norm(device),
+            norm_2: parts.norm(device),
+            norm_3: parts.norm(device),
             dropout: DropoutConfig::new(config.dropout).init(),
             norm_first: config.norm_first,
         }
@@ -272,15 +262,14 @@ impl TransformerDecoderLayer {
     /// Decodes the target of `input`; the rest is passed on.
     #[track_caller]
     pub fn forward(&self, mut input: TransformerDecoderInput) -> TransformerDecoderInput {
+        let [of_self, of_cross, of_feed] = self.norms();
         let x = input.target.clone();
-        let normed = self.before(&self.norm_1, x.clone());
-        let attended = self.self_attn.forward(input.self_input(normed)).context;
-        let x = self.after(&self.norm_1, x + self.dropout.forward(attended));
-        let normed = self.before(&self.norm_2, x.clone());
-        let attended = self.cross_attn.forward(input.cross_input(normed)).context;
-        let x = self.after(&self.norm_2, x + self.dropout.forward(attended));
-        let fed = self.pwff.forward(self.before(&self.norm_3, x.clone()));
-        input.target = self.after(&self.norm_3, x + self.dropout.forward(fed));
+        let attended = self.self_attn.forward(input.self_input(of_self.before(x.clone()))).context;
+        let x = of_self.after(x + self.dropout.forward(attended));
+        let attended = self.cross_attn.forward(input.cross_input(of_cross.before(x.clone()))).context;
+        let x = of_cross.after(x + self.dropout.forward(attended));
+        let fed = self.pwff.forward(of_feed.before(x.clone()));
+        input.target = of_feed.after(x + self.dropout.forward(fed));
         input
     }
 
@@ -291,32 +280,22 @@ impl TransformerDecoderLayer {
         mut input: TransformerDecoderInput,
         cache: &mut TransformerDecoderLayerAutoregressiveCache,
     ) -> TransformerDecoderInput {
+        let [of_self, of_cross, of_feed] = self.norms();
         let x = input.target.clone();
-        let normed = self.before_cached(&self.norm_1, x.clone(), &mut cache.norm_1);
+        let normed = of_self.before_cached(x.clone(), &mut cache.norm_1);
         let attended = self.self_attn.forward_cache(input.self_input(normed), &mut cache.self_attn);
-        let x = self.after_cached(&self.norm_1, x + attended.context, &mut cache.norm_1);
-        let normed = self.before_cached(&self.norm_2, x.clone(), &mut cache.norm_2);
+        let x = of_self.after_cached(x + attended.context, &mut cache.norm_1);
+        let normed = of_cross.before_cached(x.clone(), &mut cache.norm_2);
         let attended = self.cross_attn.forward_cache(input.cross_input(normed), &mut cache.cross_attn);
-        let x = self.after_cached(&self.norm_2, x + attended.context, &mut cache.norm_2);
-        let fed = cache.pwff.extend(x.clone(), |x| self.pwff.forward(self.before(&self.norm_3, x)));
-        input.target = self.after_cached(&self.norm_3, x + fed, &mut cache.norm_3);
+        let x = of_cross.after_cached(x + attended.context, &mut cache.norm_2);
+        let fed = cache.pwff.extend(x.clone(), |x| self.pwff.forward(of_feed.before(x)));
+        input.target = of_feed.after_cached(x + fed, &mut cache.norm_3);
         input
     }
 
-    fn before(&self, norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
-        if self.norm_first { norm.forward(x) } else { x }
-    }
-
-    fn after(&self, norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
-        if self.norm_first { x } else { norm.forward(x) }
-    }
-
-    fn before_cached(&self, norm: &LayerNorm, x: Tensor<3>, cache: &mut TensorCache<3>) -> Tensor<3> {
-        if self.norm_first { cache.extend(x, |x| norm.forward(x)) } else { x }
-    }
-
-    fn after_cached(&self, norm: &LayerNorm, x: Tensor<3>, cache: &mut TensorCache<3>) -> Tensor<3> {
-        if self.norm_first { x } else { cache.extend(x, |x| norm.forward(x)) }
+    /// The normalisations of the self-attention, the attention to the memory and the feed-forward part.
+    fn norms(&self) -> [Norm<'_>; 3] {
+        [&self.norm_1, &self.norm_2, &self.norm_3].map(|norm| Norm { norm, first: self.norm_first })
     }
 }
 

@@ -6,12 +6,13 @@ use kiln_module::config::Config;
 use kiln_module::module::{Initializer, Module};
 use kiln_tensor::{Bool, Device, Tensor};
 
-use super::{PositionWiseFeedForward, PositionWiseFeedForwardConfig};
+use super::PositionWiseFeedForward;
+use super::parts::{Norm, Parts};
 use crate::activation::ActivationConfig;
-use crate::attention::{MhaCache, MhaInput, MultiHeadAttention, MultiHeadAttentionConfig};
+use crate::attention::{MhaCache, MhaInput, MultiHeadAttention};
 use crate::cache::TensorCache;
 use crate::initializer::default_initializer;
-use crate::{Dropout, DropoutConfig, LayerNorm, LayerNormConfig};
+use crate::{Dropout, DropoutConfig, LayerNorm};
 
 /// Configuration of a [`TransformerEncoder`].
 #[derive(Config, Debug)]
@@ -197,20 +198,12 @@ impl TransformerEncoderLayer {
     /// A layer with parameters on `device`.
     #[track_caller]
     pub fn new(config: &TransformerEncoderConfig, device: &Device) -> Self {
-        let norm = || LayerNormConfig::new(config.d_model).with_epsilon(config.layer_norm_eps).init(device);
+        let parts = Parts::from(config);
         Self {
-            mha: MultiHeadAttentionConfig::new(config.d_model, config.n_heads)
-                .with_initializer(config.initializer.clone())
-                .with_dropout(config.dropout)
-                .with_quiet_softmax(config.quiet_softmax)
-                .init(device),
-            pwff: PositionWiseFeedForwardConfig::new(config.d_model, config.d_ff)
-                .with_initializer(config.initializer.clone())
-                .with_dropout(config.dropout)
-                .with_activation(config.activation.clone())
-                .init(device),
-            norm_1: norm(),
-            norm_2: norm(),
+            mha: parts.attention(device),
+            pwff: parts.feed_forward(device),
+            norm_1: parts.norm(device),
+            norm_2: parts.norm(device),
             dropout: DropoutConfig::new(config.dropout).init(),
             norm_first: config.norm_first,
         }
@@ -219,12 +212,11 @@ impl TransformerEncoderLayer {
     /// Maps `[batch, length, d_model]` to the same shape; true in a mask hides.
     #[track_caller]
     pub fn forward(&self, input: Tensor<3>, mask_pad: Option<Tensor<2, Bool>>, mask_attn: Option<Tensor<3, Bool>>) -> Tensor<3> {
-        let normed = self.before(&self.norm_2, input.clone());
-        let attended = self.mha.forward(mha_input(normed, mask_pad, mask_attn));
-        let x = self.after(&self.norm_2, input + self.dropout.forward(attended.context));
-        let normed = self.before(&self.norm_1, x.clone());
-        let fed = self.pwff.forward(normed);
-        self.after(&self.norm_1, x + self.dropout.forward(fed))
+        let [of_attention, of_feed] = self.norms();
+        let attended = self.mha.forward(mha_input(of_attention.before(input.clone()), mask_pad, mask_attn));
+        let x = of_attention.after(input + self.dropout.forward(attended.context));
+        let fed = self.pwff.forward(of_feed.before(x.clone()));
+        of_feed.after(x + self.dropout.forward(fed))
     }
 
     /// The same for a sequence that grows.
@@ -236,22 +228,17 @@ impl TransformerEncoderLayer {
         mask_attn: Option<Tensor<3, Bool>>,
         cache: &mut TransformerEncoderLayerAutoregressiveCache,
     ) -> Tensor<3> {
-        let (norm_1, norm_2) = (&mut cache.norm_1, &mut cache.norm_2);
-        let normed = if self.norm_first { norm_2.extend(input.clone(), |x| self.norm_2.forward(x)) } else { input.clone() };
+        let [of_attention, of_feed] = self.norms();
+        let normed = of_attention.before_cached(input.clone(), &mut cache.norm_2);
         let attended = self.mha.forward_cache(mha_input(normed, mask_pad, mask_attn), &mut cache.mha);
-        let x = input + attended.context;
-        let x = if self.norm_first { x } else { norm_2.extend(x, |x| self.norm_2.forward(x)) };
-        let fed = cache.pwff.extend(x.clone(), |x| self.pwff.forward(self.before(&self.norm_1, x)));
-        let x = x + fed;
-        if self.norm_first { x } else { norm_1.extend(x, |x| self.norm_1.forward(x)) }
+        let x = of_attention.after_cached(input + attended.context, &mut cache.norm_2);
+        let fed = cache.pwff.extend(x.clone(), |x| self.pwff.forward(of_feed.before(x)));
+        of_feed.after_cached(x + fed, &mut cache.norm_1)
     }
 
-    fn before(&self, norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
-        if self.norm_first { norm.forward(x) } else { x }
-    }
-
-    fn after(&self, norm: &LayerNorm, x: Tensor<3>) -> Tensor<3> {
-        if self.norm_first { x } else { norm.forward(x) }
+    /// The normalisations of the attention and of the feed-forward part.
+    fn norms(&self) -> [Norm<'_>; 2] {
+        [&self.norm_2, &self.norm_1].map(|norm| Norm { norm, first: self.norm_first })
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod decoder;
 mod encoder;
+mod parts;
 mod pwff;
 
 pub use decoder::{
