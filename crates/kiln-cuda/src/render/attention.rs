@@ -142,7 +142,7 @@ pub fn render(k: &AttentionKernel, _: &Program, chip: &Chip) -> Result<Steps, Ru
     let steps = if d <= 256 && e <= 256 && (queries <= 4 || rows <= 16) {
         decode(&mut a, chip, out, lse)?
     } else if a.fits_tensor_cores(&[0, 1, 2]) {
-        vec![if fits_warpgroups(k, chip) { wgmma(&a, out, lse)? } else { mma(&a, out, lse)? }]
+        vec![if fits_warpgroups(k, chip) { wgmma(&a, chip, out, lse)? } else { mma(&a, out, lse)? }]
     } else {
         let wide = chunk(e, k.dtype);
         let (tiles, chunks) = (queries.div_ceil(64), e.div_ceil(wide).max(1));
@@ -198,15 +198,21 @@ fn warpgroup_text(a: &Attention<'_>, results: &[usize], columns: &[usize]) -> Te
 }
 
 /// The warpgroup kernel.
-fn wgmma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError> {
+fn wgmma(a: &Attention<'_>, chip: &Chip, out: Param, lse: Param) -> Result<Step, RuntimeError> {
     let [batch, heads, _] = a.k.heads;
     let [d, e] = a.k.width;
     let consumers = 2;
     let side = 64 * consumers;
     let tiles = a.k.length[0].div_ceil(side);
     let columns: &[usize] = if e == 128 { &[128] } else { &[64, 128] };
+    let items = grid(batch * heads * tiles)?;
+    // Heads whose keys and values the second-level cache holds at once.
+    let near = ((24 << 20) / (a.k.length[1] * (d + e) * 2).max(1)).clamp(1, batch * heads);
     let source = warpgroup_text(a, &[0], columns)
         .number("CONSUMERS", consumers as i128)
+        .number("KEY_TILE", 128)
+        .number("ITEMS", items as i128)
+        .number("NEAR", near as i128)
         .number("PRODUCER_REGISTERS", 24)
         .number("CONSUMER_REGISTERS", 240)
         .number("TILES_T", tiles as i128)
@@ -215,7 +221,7 @@ fn wgmma(a: &Attention<'_>, out: Param, lse: Param) -> Result<Step, RuntimeError
     let mut params = a.operands(3);
     params.extend([out, lse, Param::Args]);
     let shared = 2048 + (side * d + 2 * 128 * (d + e)) * 2;
-    Ok(step(source, grid(batch * heads * tiles)?, 128 + 128 * consumers as u32, shared, params))
+    Ok(step(source, items.min(chip.multiprocessors), 128 + 128 * consumers as u32, shared, params))
 }
 
 /// The text of the tensor-core kernels up to their constants.
@@ -239,15 +245,18 @@ fn decode(a: &mut Attention<'_>, chip: &Chip, out: Param, lse: Param) -> Result<
     let vec = if d.is_multiple_of(16 / size) && aligned(&k.operands[1], 16 / size) { 16 / size } else { 1 };
     let e_vec = if e.is_multiple_of(8 / size) && aligned(&k.operands[2], 8 / size) { 8 / size } else { 1 };
     let (d_parts, e_parts) = (d.div_ceil(8 * vec).max(1), e.div_ceil(32 * e_vec).max(1));
-    // Shares of whole turns of four warps, as many as fill the machine a few times.
+    // Shares of whole turns of four warps, as many as fill the machine a few times; short turns where that takes all the keys.
     let blocks = batch * groups * row_blocks;
-    let wanted = (4 * chip.multiprocessors as usize).div_ceil(blocks.max(1)).clamp(1, 256);
-    let split = keys.div_ceil(wanted).next_multiple_of(64).max(64);
+    let machine = chip.multiprocessors as usize;
+    let run = if blocks * keys.div_ceil(256) >= 2 * machine { 64 } else { 32 };
+    let wanted = (4 * machine).div_ceil(blocks.max(1)).clamp(1, 256);
+    let split = keys.div_ceil(wanted).next_multiple_of(4 * run).max(4 * run);
     let splits = keys.div_ceil(split).max(1);
     let parts = Param::Scratch(a.scratch);
     let bytes = arith_size(k.dtype);
     a.scratch += batch * groups * all_rows * splits * (e + 2) * bytes;
     let text = plain(a)
+        .number("RUN", run as i128)
         .number("ROWS", rows as i128)
         .number("ALL_ROWS", all_rows as i128)
         .number("ROW_BLOCKS", row_blocks as i128)
@@ -261,7 +270,7 @@ fn decode(a: &mut Attention<'_>, chip: &Chip, out: Param, lse: Param) -> Result<
         .body(include_str!("cuda/attention_decode.cu"));
     let mut params = a.operands(3);
     params.extend([parts, Param::Args]);
-    let shared = 4 * rows * (64 + 2 + e) * bytes;
+    let shared = 4 * rows * (run + 2 + e) * bytes;
     Ok(vec![
         step(text.entry("attention_decode"), grid(blocks * splits)?, 128, shared, params),
         step(text.entry("attention_parts"), grid(batch * groups * all_rows)?, 128, 0, vec![parts, out, lse, Param::Args]),

@@ -17,10 +17,10 @@ __device__ __forceinline__ void load(const T* p, A (&x)[VEC]) {
 }
 
 extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, const T* k, const T* v, const u8* mask, const T* bias, A* parts, const u64* args) {
-    // Scores of 64 keys; then, to put warps together: a maximum, a sum and an output of each warp.
+    // Scores of RUN keys a warp; then, to put warps together: a maximum, a sum and an output of each warp.
     extern __shared__ uint4 shared_bytes[];
     A* scores = (A*)shared_bytes;
-    A* tops = scores + 4 * ROWS * 64;
+    A* tops = scores + 4 * ROWS * RUN;
     A* outs = tops + 4 * ROWS * 2;
     const i32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, sub = lane % 8, quarter = lane / 8;
     i32 block = blockIdx.x;
@@ -55,12 +55,12 @@ extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, c
 #pragma unroll
         for (i32 e = 0; e < E_PARTS * E_VEC; e++) acc[r][e] = 0;
     }
-    A* own = scores + warp * ROWS * 64;
+    A* own = scores + warp * ROWS * RUN;
     const i32 first = split * SPLIT, last = min(first + SPLIT, (i32)KEYS);
-    // Warps take turns at runs of 64 keys.
-    for (i32 s0 = first + warp * 64; s0 < last; s0 += 256) {
+    // Warps take turns at runs of RUN keys: 32 or 64.
+    for (i32 s0 = first + warp * RUN; s0 < last; s0 += 4 * RUN) {
 #pragma unroll 8
-        for (i32 n = 0; n < 64; n += 4) {
+        for (i32 n = 0; n < RUN; n += 4) {
             const i32 s = s0 + n + quarter;
             A dot[ROWS];
 #pragma unroll
@@ -87,14 +87,14 @@ extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, c
                 if (sub == 0) {
                     A slope;
                     const Extras extras(mask, bias, b, heads[r], args);
-                    own[r * 64 + n + quarter] = s < last ? extras.score<A>(dot[r], queries[r], s, slope) : (A)NEGATIVE_INFINITY;
+                    own[r * RUN + n + quarter] = s < last ? extras.score<A>(dot[r], queries[r], s, slope) : (A)NEGATIVE_INFINITY;
                 }
             }
         }
         __syncwarp();
 #pragma unroll
         for (i32 r = 0; r < ROWS; r++) {
-            const A x = own[r * 64 + lane], y = own[r * 64 + 32 + lane];
+            const A x = own[r * RUN + lane], y = RUN > 32 ? own[r * RUN + RUN - 32 + lane] : (A)NEGATIVE_INFINITY;
             A high = Number<A>::larger(Number<A>::larger(x, y), top[r]);
 #pragma unroll
             for (i32 d = 16; d > 0; d /= 2) high = Number<A>::larger(high, __shfl_xor_sync(0xffffffffu, high, d));
@@ -105,11 +105,11 @@ extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, c
             top[r] = high;
 #pragma unroll
             for (i32 e = 0; e < E_PARTS * E_VEC; e++) acc[r][e] *= factor;
-            own[r * 64 + lane] = px;
-            own[r * 64 + 32 + lane] = py;
+            own[r * RUN + lane] = px;
+            if (RUN > 32) own[r * RUN + RUN - 32 + lane] = py;
         }
         __syncwarp();
-        const i32 many = min(64, last - s0);
+        const i32 many = min(RUN, last - s0);
 #pragma unroll 8
         for (i32 n = 0; n < many; n++) {
             const T* row = vs + (i64)(s0 + n) * V_T;
@@ -131,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, c
 #endif
 #pragma unroll
                 for (i32 r = 0; r < ROWS; r++) {
-                    const A p = own[r * 64 + n];
+                    const A p = own[r * RUN + n];
 #pragma unroll
                     for (i32 j = 0; j < E_VEC; j++) acc[r][i * E_VEC + j] += p == 0 ? (A)0 : p * x[j];
                 }
