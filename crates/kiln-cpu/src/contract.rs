@@ -35,6 +35,7 @@ pub(crate) mod micro;
 mod narrow;
 pub(crate) mod operand;
 pub(crate) mod pack;
+pub(crate) mod packed;
 mod parallel;
 mod plan;
 mod region;

@@ -19,16 +19,20 @@ use alloc::string::String;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use kiln_ir::BufId;
+use kiln_ir::{BufId, Buffer};
 use spin::Mutex;
 
+use crate::contract::packed::PackedCopy;
 use crate::pool::Pool;
+use crate::runtime::packed_copy;
 
 /// The memory of one run: where each buffer of the program is, and the run-time scalars.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'a> {
     /// First byte of each buffer.
     pub bufs: &'a [*mut u8],
+    /// The run's inputs.
+    pub inputs: &'a [Buffer],
     /// Words of the run-time scalars.
     pub args: &'a [u64],
     /// Where kernels report bad data.
@@ -45,6 +49,11 @@ impl Frame<'_> {
     #[inline]
     pub fn ptr<T>(&self, buf: BufId) -> *mut T {
         self.bufs[buf.index()].cast()
+    }
+
+    /// The packed copy that belongs to an input of the run.
+    pub fn packed(&self, input: u32) -> Option<&PackedCopy> {
+        self.inputs.get(input as usize).and_then(packed_copy)
     }
 }
 

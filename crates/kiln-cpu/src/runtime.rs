@@ -9,6 +9,7 @@ use kiln_ir::runtime::Storage as DeviceStorage;
 use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, OutputSpec, Place, Program, Runtime, RuntimeError};
 use spin::Mutex;
 
+use crate::contract::packed::PackedCopy;
 use crate::kernels::{Failure, Frame};
 use crate::launch::Schedule;
 use crate::memory::{Cache, OutOfMemory, Storage};
@@ -24,7 +25,27 @@ pub struct CpuRuntime {
 
 /// The inside of this runtime's buffers.
 #[derive(Debug)]
-struct Block(Storage);
+struct Block {
+    storage: Storage,
+    /// Weights that contractions have packed.
+    packed: PackedCopy,
+}
+
+impl Block {
+    fn new(storage: Storage) -> Self {
+        Block { storage, packed: PackedCopy::default() }
+    }
+
+    /// The inside of a buffer, if this runtime made it.
+    fn of(buffer: &Buffer) -> Option<&Block> {
+        buffer.storage().as_any().downcast_ref()
+    }
+}
+
+/// The packed copy that belongs to a buffer of this runtime.
+pub(crate) fn packed_copy(buffer: &Buffer) -> Option<&PackedCopy> {
+    Block::of(buffer).map(|block| &block.packed)
+}
 
 impl DeviceStorage for Block {
     fn as_any(&self) -> &dyn Any {
@@ -78,8 +99,8 @@ impl CpuRuntime {
 
     /// The memory inside a buffer of this runtime.
     fn storage(buffer: &Buffer) -> Result<&Storage, RuntimeError> {
-        match buffer.storage().as_any().downcast_ref::<Block>() {
-            Some(block) => Ok(&block.0),
+        match Block::of(buffer) {
+            Some(block) => Ok(&block.storage),
             None => Err(RuntimeError::Unsupported("a buffer of another device".into())),
         }
     }
@@ -131,13 +152,13 @@ impl Runtime for CpuRuntime {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer, RuntimeError> {
-        Ok(Buffer::new(Arc::new(Block(self.block(bytes)?)), bytes))
+        Ok(Buffer::new(Arc::new(Block::new(self.block(bytes)?)), bytes))
     }
 
     fn upload(&self, bytes: &[u8]) -> Result<Buffer, RuntimeError> {
         let mut storage = self.block(bytes.len())?;
         storage.as_mut_slice().copy_from_slice(bytes);
-        Ok(Buffer::new(Arc::new(Block(storage)), bytes.len()))
+        Ok(Buffer::new(Arc::new(Block::new(storage)), bytes.len()))
     }
 
     fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
@@ -180,10 +201,12 @@ impl Runtime for CpuRuntime {
         let failure = Failure::default();
         let located = self.locate(program, inputs, outputs, start, &mut list.0);
         if located.is_ok() {
-            let frame = Frame { bufs: &list.0, args, failure: &failure };
+            let frame = Frame { bufs: &list.0, inputs, args, failure: &failure };
             // SAFETY: every buffer was found with the size the program states, and the program's plan keeps kernels from touching each other's memory.
             unsafe { prepared.schedule.run(&frame, Pool::global()) };
         }
+        // Donated inputs are outputs too.
+        outputs.iter().filter_map(packed_copy).for_each(PackedCopy::forget);
         list.0.clear();
         prepared.lists.lock().push(list);
         located?;

@@ -8,6 +8,7 @@ use super::implicit::{Convolution, Gradient, convolve, gradient};
 use super::micro::Scalar;
 use super::narrow;
 use super::operand::{Grid, Offsets, Operand, Strided};
+use super::packed::PackedCopy;
 use super::parallel::ParallelFor;
 use super::region::Images;
 use super::scratch::Scratch;
@@ -101,6 +102,22 @@ impl Conv {
 /// # Safety
 /// `x` and `w` are readable for the sizes of `conv`, the sink writable, and nothing overlaps the result.
 pub unsafe fn forward<E: Scalar>(conv: &Conv, x: *const E, w: *const E, sink: &Sink<'_, E>, pool: &dyn ParallelFor) {
+    // SAFETY: as the caller's.
+    unsafe { forward_with(conv, x, w, None, sink, pool) }
+}
+
+/// As [`forward`], with the packed copy of the weights' memory.
+///
+/// # Safety
+/// As for [`forward`]; `packed` belongs to the memory of the weights, which is all theirs.
+pub(crate) unsafe fn forward_with<E: Scalar>(
+    conv: &Conv,
+    x: *const E,
+    w: *const E,
+    packed: Option<&PackedCopy>,
+    sink: &Sink<'_, E>,
+    pool: &dyn ParallelFor,
+) {
     let (inputs, outputs) = conv.channels();
     let (size, taps) = (conv.input_size(), conv.taps());
     let k = inputs * taps;
@@ -125,6 +142,7 @@ pub unsafe fn forward<E: Scalar>(conv: &Conv, x: *const E, w: *const E, sink: &S
             group: (inputs * size) as isize,
             rows: outputs,
             weights: &weights,
+            packed,
             sink: grouped.sink(),
         };
         // SAFETY: as the caller's.
@@ -354,6 +372,7 @@ unsafe fn run_phase<E: Scalar>(conv: &Conv, phases: &[Phase; 3], dy: *const E, w
             group: (outputs * positions) as isize,
             rows: inputs,
             weights: &weights,
+            packed: None,
             sink,
         };
         // SAFETY: as the caller's.

@@ -5,6 +5,7 @@ use super::engine::each;
 use super::micro::{Indirect, Kernels, Scalar, Tile};
 use super::operand::{Block, Operand};
 use super::pack::Copy;
+use super::packed::PackedCopy;
 use super::parallel::ParallelFor;
 use super::region::{Images, Layout, Positions};
 use super::scratch::Scratch;
@@ -27,6 +28,8 @@ pub(crate) struct Convolution<'a, E> {
     pub rows: usize,
     /// Outer axis: channels of the result; batch entries: `(group, image)`.
     pub weights: &'a dyn Operand<E>,
+    /// The packed copy of the memory of the weights, if they are all of it.
+    pub packed: Option<&'a PackedCopy>,
     pub sink: Sink<'a, E>,
 }
 
@@ -53,12 +56,14 @@ pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn Pa
             job.weights.pack(&block, dst);
         }
     };
+    let pack_all = |to: Shared<E>| each(pool, job.groups * panels, k * nr * 8, &|i| pack(i % panels, i / panels, 0..k, to.at(i * k * nr)));
+    let copy = job.packed.and_then(|packed| packed.get([nr, job.rows, k, job.groups, size_of::<E>()], |to| pack_all(Shared(to.cast()))));
     // Weights that serve one block of positions are packed just before; others once, for all blocks.
-    let shared = layout.blocks() > 1;
-    let weights = Scratch::take(if shared { job.groups * panels * k * nr * size_of::<E>() } else { 0 });
-    let packed: Shared<E> = Shared(weights.ptr());
-    if shared {
-        each(pool, job.groups * panels, k * nr * 8, &|i| pack(i % panels, i / panels, 0..k, packed.at(i * k * nr)));
+    let shared = copy.is_some() || layout.blocks() > 1;
+    let weights = Scratch::take(if shared && copy.is_none() { job.groups * panels * k * nr * size_of::<E>() } else { 0 });
+    let packed: Shared<E> = Shared(copy.as_ref().map_or(weights.ptr(), |copy| copy.as_ptr().cast()));
+    if shared && copy.is_none() {
+        pack_all(Shared(packed.at(0)));
     }
 
     let table = Scratch::take(k * size_of::<i32>());

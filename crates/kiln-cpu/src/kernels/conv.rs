@@ -6,7 +6,7 @@ use core::ops::Range;
 use kiln_ir::dims::numel;
 use kiln_ir::expr::Inst;
 use kiln_ir::kernel::{ConvKernel, ConvMode};
-use kiln_ir::{Affine, BufId, Dims, Expr, IDims, Lane, Program, RuntimeError};
+use kiln_ir::{Affine, BufId, Dims, Expr, IDims, Lane, Place, Program, RuntimeError};
 
 use super::contraction::{ALONE, Epilogues, Finish, buffers};
 use super::element::{Element, with_element};
@@ -26,6 +26,8 @@ pub(crate) struct Conv {
     finish: Ending,
     /// Elements of the operands.
     lens: [usize; 2],
+    /// The input of the program that the second operand is, if it is one.
+    input: Option<u32>,
     work: usize,
 }
 
@@ -68,7 +70,11 @@ pub(crate) fn prepare(k: &ConvKernel, program: &Program) -> Result<Box<dyn Prepa
     let products = numel(&k.y) * numel(&k.w[1..]);
     let lens = [numel(a), numel(b)];
     let work = products / 8 + (lens[0] + lens[1] + numel(result)) * k.dtype.size();
-    Ok(Box::new(Conv { sizes, finish, lens, work, kernel: k.clone() }))
+    let input = match program.buf(k.b).place {
+        Place::Input(n) => Some(n),
+        Place::Output(_) | Place::Arena(_) | Place::Unused => None,
+    };
+    Ok(Box::new(Conv { sizes, finish, lens, input, work, kernel: k.clone() }))
 }
 
 /// The axis of the result that the engine calls rows.
@@ -244,7 +250,10 @@ impl Conv {
                 }
             };
             match k.mode {
-                ConvMode::Forward => conv::forward(&self.sizes, a, b, &sink, pool),
+                ConvMode::Forward => {
+                    let packed = self.input.filter(|_| k.dtype.size() == size_of::<E>()).and_then(|n| frame.packed(n));
+                    conv::forward_with(&self.sizes, a, b, packed, &sink, pool)
+                }
                 ConvMode::InputGrad => conv::input_gradient(&self.sizes, a, b, &sink, pool),
                 ConvMode::WeightGrad => conv::weight_gradient(&self.sizes, a, b, &sink, pool),
             }

@@ -11,6 +11,8 @@ use super::stored::{Transposed, number};
 use super::word::argument_bits;
 use crate::memory::{Cache, OutOfMemory, Storage};
 
+/// Columns from which the element of a row is repeated row by row.
+const SPLAT: usize = 16;
 /// Bytes asked for in advance at each step.
 const PREFETCH_STEP: usize = 1024;
 
@@ -468,6 +470,13 @@ impl<'a> Frame<'a> {
                 (load.moves.load)(home, from, null, null, rows * columns);
             } else if si == 0 && so == 0 {
                 (load.moves.load_strided)(home, from, number(0), null, rows * columns);
+            } else if si == 0 && columns >= SPLAT {
+                for row in 0..rows {
+                    let from = from.wrapping_offset(so * row as isize * stored);
+                    let mut element = 0u64;
+                    (load.moves.load)((&raw mut element).cast(), from, null, null, 1);
+                    splat(home.add(row * columns * held), (&raw const element).cast(), load.held, columns);
+                }
             } else if so == 0 {
                 load_row(load, home, from, si, columns);
                 let bytes = columns * held;
