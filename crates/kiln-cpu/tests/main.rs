@@ -5,6 +5,7 @@ mod kernels;
 mod math;
 mod memory;
 mod oracle;
+mod packed;
 mod pool;
 mod table;
 mod tile;
