@@ -1,15 +1,13 @@
 //! Groups of parameters: which ones an operation concerns.
 
-use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::{self, Display};
 
-use regex_lite::Regex;
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+use super::pattern::Pattern;
 use super::{Module, ParamId, list_param_ids};
 
 /// Why a group could not be made.
@@ -64,29 +62,6 @@ enum Selector {
     },
 }
 
-/// A compiled pattern, stored as its text.
-#[derive(Clone, Debug)]
-struct Pattern(Regex);
-
-impl Pattern {
-    fn new(text: &str) -> Result<Self, ParamGroupError> {
-        Regex::new(text).map(Self).map_err(|error| ParamGroupError::InvalidPatternError(format!("`{text}`: {error}")))
-    }
-}
-
-impl Serialize for Pattern {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.0.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Pattern {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Self::new(&text).map_err(D::Error::custom)
-    }
-}
-
 impl Selector {
     fn matches(&self, id: &ParamId, path: Option<&str>) -> bool {
         match self {
@@ -96,7 +71,7 @@ impl Selector {
                 path.is_some_and(|path| path.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
             }
             Self::Contains { texts, any } => path.is_some_and(|path| combine(texts, *any, |text| path.contains(text.as_str()))),
-            Self::Matches { patterns, any } => path.is_some_and(|path| combine(patterns, *any, |pattern| pattern.0.is_match(path))),
+            Self::Matches { patterns, any } => path.is_some_and(|path| combine(patterns, *any, |pattern| pattern.is_match(path))),
         }
     }
 
@@ -166,11 +141,11 @@ impl ParamGroup {
         Self::of(vec![Selector::Contains { texts: paths.into_iter().map(Into::into).collect(), any: true }])
     }
 
-    /// The parameters whose path the regular expression matches.
+    /// The parameters whose path the regular expression matches. Patterns need the feature `std`.
     ///
     /// # Errors
     ///
-    /// When the pattern is no regular expression.
+    /// When the pattern is no regular expression, or without `std`.
     pub fn from_regex<S: AsRef<str>>(pattern: S) -> Result<Self, ParamGroupError> {
         Self::from_regexes(vec![pattern])
     }
@@ -249,7 +224,7 @@ impl Display for ParamGroup {
                 }
                 Selector::Matches { patterns, any } => {
                     let word = if *any { " or " } else { " and " };
-                    let texts: Vec<String> = patterns.iter().map(|pattern| pattern.0.as_str().to_string()).collect();
+                    let texts: Vec<String> = patterns.iter().map(|pattern| pattern.as_str().to_string()).collect();
                     write!(formatter, "paths matching {}", texts.join(word))?;
                 }
             }

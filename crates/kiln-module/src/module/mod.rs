@@ -16,6 +16,7 @@ mod map;
 mod param;
 mod param_id;
 mod parameter;
+mod pattern;
 mod reparam;
 mod running;
 mod tensor;
