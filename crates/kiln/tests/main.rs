@@ -1,5 +1,9 @@
 //! What users rely on end to end: training, memory, records and messages, through the facade alone.
 
+// The zoo is written for Burn.
+extern crate kiln as burn;
+
+mod burn_layers;
 mod derive_errors;
 mod gpt;
 mod memory;
@@ -7,6 +11,7 @@ mod panics;
 mod pytorch;
 mod records;
 mod training;
+mod zoo;
 
 #[path = "../../../examples/char_gpt/model.rs"]
 mod model;

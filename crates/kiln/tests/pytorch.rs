@@ -196,11 +196,21 @@ fn transformers_compute_what_pytorchs_compute() {
         let encoder = TransformerEncoderConfig::new(4, 6, 2, 2).with_dropout(0.0).with_norm_first(first).init(&device);
         let decoder = TransformerDecoderConfig::new(4, 6, 2, 2).with_dropout(0.0).with_norm_first(first).init(&device);
         let common = [(r"linear1\.", "pwff.linear_inner."), (r"linear2\.", "pwff.linear_outer.")];
-        // An encoder layer's second norm is that of the attention.
-        let swapped = [(r"self_attn\.", "mha."), (r"\.norm1\.", ".norm_2."), (r"\.norm2\.", ".norm_1.")];
-        let encoder = transformer(&file, "encoder", encoder, &[&common[..], &swapped].concat());
-        let names = [(r"multihead_attn\.", "cross_attn."), (r"\.norm(\d)\.", ".norm_$1.")];
-        let decoder = transformer(&file, "decoder", decoder, &[&common[..], &names].concat());
+        // Where norms come first, the one at the start is the last by name, as in Burn's records.
+        let encoder_names = [(r"self_attn\.", "mha."), (r"\.norm1\.", ".norm_a."), (r"\.norm2\.", ".norm_b.")];
+        let decoder_names =
+            [(r"multihead_attn\.", "cross_attn."), (r"\.norm1\.", ".norm_a."), (r"\.norm2\.", ".norm_b."), (r"\.norm3\.", ".norm_c.")];
+        let (encoder_order, decoder_order) = match first {
+            true => (["norm_2", "norm_1"], ["norm_3", "norm_1", "norm_2"]),
+            false => (["norm_1", "norm_2"], ["norm_1", "norm_2", "norm_3"]),
+        };
+        let places = ["norm_a", "norm_b", "norm_c"];
+        let named = |names: &[(&'static str, &'static str)], order: &[&'static str]| {
+            let order = places.into_iter().zip(order.iter().copied());
+            common.iter().chain(names).copied().chain(order).collect::<Vec<_>>()
+        };
+        let encoder = transformer(&file, "encoder", encoder, &named(&encoder_names, &encoder_order));
+        let decoder = transformer(&file, "decoder", decoder, &named(&decoder_names, &decoder_order));
         let saved = PytorchReader::new(&file).unwrap();
         let (x, memory) = (tensor::<3>(&saved, "x", &device), tensor::<3>(&saved, "memory", &device));
         let hidden = Tensor::<2, kiln::tensor::Bool>::from_data([[false; 5], [false, false, false, true, true]], &device);

@@ -155,11 +155,11 @@ pub struct TransformerDecoderLayer {
     pub self_attn: MultiHeadAttention,
     /// The feed-forward part.
     pub pwff: PositionWiseFeedForward,
-    /// The normalisation of the self-attention.
+    /// The normalisation between the self-attention and that to the memory.
     pub norm_1: LayerNorm,
-    /// The normalisation of the attention to the memory.
+    /// The normalisation between the attention to the memory and the feed-forward part.
     pub norm_2: LayerNorm,
-    /// The normalisation of the feed-forward part.
+    /// The normalisation at the end, or at the start if norms come first.
     pub norm_3: LayerNorm,
     /// Drops units of the parts' results while training.
     pub dropout: Dropout,
@@ -293,9 +293,12 @@ impl TransformerDecoderLayer {
         input
     }
 
-    /// The normalisations of the self-attention, the attention to the memory and the feed-forward part.
+    /// The normalisations of the self-attention, the attention to the memory and the feed-forward part; as in the encoder, which is which depends on
+    /// their place.
     fn norms(&self) -> [Norm<'_>; 3] {
-        [&self.norm_1, &self.norm_2, &self.norm_3].map(|norm| Norm { norm, first: self.norm_first })
+        let (between_1, between_2, outer) = (&self.norm_1, &self.norm_2, &self.norm_3);
+        let order = if self.norm_first { [outer, between_1, between_2] } else { [between_1, between_2, outer] };
+        order.map(|norm| Norm { norm, first: self.norm_first })
     }
 }
 

@@ -115,9 +115,9 @@ pub struct TransformerEncoderLayer {
     pub mha: MultiHeadAttention,
     /// The feed-forward part.
     pub pwff: PositionWiseFeedForward,
-    /// The normalisation of the feed-forward part.
+    /// The normalisation between attention and feed-forward part.
     pub norm_1: LayerNorm,
-    /// The normalisation of the attention.
+    /// The normalisation at the end, or at the start if norms come first.
     pub norm_2: LayerNorm,
     /// Drops units of both parts' results while training.
     pub dropout: Dropout,
@@ -236,9 +236,11 @@ impl TransformerEncoderLayer {
         of_feed.after_cached(x + fed, &mut cache.norm_1)
     }
 
-    /// The normalisations of the attention and of the feed-forward part.
+    /// The normalisations of the attention and of the feed-forward part. Which is which depends on their place, as in Burn's records: each is applied to
+    /// the same sum in both orders, after one part and before the next.
     fn norms(&self) -> [Norm<'_>; 2] {
-        [&self.norm_2, &self.norm_1].map(|norm| Norm { norm, first: self.norm_first })
+        let order = if self.norm_first { [&self.norm_2, &self.norm_1] } else { [&self.norm_1, &self.norm_2] };
+        order.map(|norm| Norm { norm, first: self.norm_first })
     }
 }
 
