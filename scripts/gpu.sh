@@ -24,7 +24,8 @@ if [ "$mode" = build ]; then
     if [ -z "${KILN_GPU_SMALL:-}" ]; then
         cp "$(test_binary -p kiln-tensor --features cuda --test main)" "$folder/tensor-tests"
     fi
-    strip "$folder"/*
+    strip "$folder"/*-tests "$folder/kiln-bench"
+    pwd >"$folder/root"
     ls -l "$folder"
     exit
 fi
@@ -35,6 +36,9 @@ for lib in "$packages"/*/lib; do
 done
 export LD_LIBRARY_PATH="${KILN_CUDA_LIBS:-}${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" KILN_CACHE=${KILN_CACHE:-/tmp/kiln-cache}
 chmod +x "$folder"/* 2>/dev/null
+# Tests read their data where they were built: a link there leads here.
+built=$(cat "$folder/root" 2>/dev/null)
+[ -n "$built" ] && [ ! -e "$built" ] && mkdir -p "$(dirname "$built")" && ln -s "$PWD" "$built"
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 failed=""
 section() {

@@ -3,16 +3,19 @@
 use std::time::{Duration, Instant};
 
 use crate::amp::{Gpt, Sizes};
+use crate::llama::Llama;
 use crate::random::{floats, labels};
+use crate::resnet50::ResNet50;
 use crate::training::{Cnn, Mlp};
 use kiln::module::Module;
 use kiln::nn::LayerNormConfig;
 use kiln::nn::loss::CrossEntropyLossConfig;
-use kiln::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer};
+use kiln::optim::momentum::MomentumConfig;
+use kiln::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer, SgdConfig};
 use kiln::tensor::activation::{gelu, sigmoid, softmax};
 use kiln::tensor::module::attention;
 use kiln::tensor::ops::AttentionModuleOptions;
-use kiln::tensor::{DType, Device, Distribution, Tensor};
+use kiln::tensor::{DType, Device, Distribution, Int, Tensor};
 
 /// What is measured, and where.
 struct Bench<'a> {
@@ -99,6 +102,7 @@ pub fn run(filter: &[String], list: bool, device: &Device) {
     attentions(&bench);
     dispatch(&bench);
     training(&bench);
+    decoding(&bench);
 }
 
 fn products(bench: &Bench<'_>) {
@@ -218,6 +222,13 @@ fn training(bench: &Bench<'_>) {
             train(bench, (&name, "f32"), Cnn::new(device), AdamConfig::new().init(), rate("steps_per_s", 1.0), loss);
         }
     }
+    if bench.wants("resnet50_train_b256") {
+        let x: Tensor<4> = Tensor::<4>::random([256, 3, 224, 224], Distribution::Normal(0.0, 1.0), device).cast(DType::BF16);
+        let y = labels(device, [256], 1000, 0);
+        let loss = |m: &ResNet50| entropy.forward(m.forward(x.clone()), y.clone());
+        let sgd = SgdConfig::new().with_momentum(Some(MomentumConfig::new().with_momentum(0.9))).init();
+        train(bench, ("resnet50_train_b256", "bf16-amp"), ResNet50::new(device), sgd, rate("images_per_s", 256.0), loss);
+    }
     let chars = Sizes { layers: 6, width: 384, heads: 6, vocab: 65, length: 256 };
     let gpt2 = Sizes { layers: 12, width: 768, heads: 12, vocab: 50304, length: 1024 };
     for (name, sizes, batch) in [("chargpt_10M_train_b64", chars, 64), ("gpt2_124M_train_b32", gpt2, 32)] {
@@ -228,5 +239,18 @@ fn training(bench: &Bench<'_>) {
             let tokens = rate("tokens_per_s", (batch * sizes.length) as f64);
             train(bench, (name, "bf16-amp"), Gpt::new(sizes, device), AdamWConfig::new().init(), tokens, loss);
         }
+    }
+}
+
+fn decoding(bench: &Bench<'_>) {
+    if bench.wants("llama1.2B_decode_b1") {
+        let mut model = Llama::new(bench.device);
+        let token = Tensor::<1, Int>::from_data([5], bench.device);
+        let figure = |s: f64| format!("\"tokens_per_s\": {:.1}, \"GBps\": {:.1}", 1.0 / s, Llama::bytes() / s / 1e9);
+        bench.time("llama1.2B_decode_b1", "bf16", 1, figure, || {
+            let next = model.decode(token.clone(), 700);
+            ok(bench.device.flush());
+            drop(next);
+        });
     }
 }

@@ -13,11 +13,15 @@ mod gpt;
 mod harness;
 #[cfg(not(feature = "cuda"))]
 mod inference;
+#[cfg(feature = "cuda")]
+mod llama;
 #[cfg(not(feature = "cuda"))]
 mod operations;
 mod random;
 #[cfg(not(feature = "cuda"))]
 mod resnet;
+#[cfg(feature = "cuda")]
+mod resnet50;
 mod training;
 
 #[cfg(not(feature = "cuda"))]

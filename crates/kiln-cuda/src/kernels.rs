@@ -43,15 +43,23 @@ impl Kernels {
     /// # Errors
     /// No compiler, or a source that it or the driver refuses.
     pub fn functions(&self, sources: &[(Arc<Source>, u32)]) -> Result<Vec<Function>, RuntimeError> {
-        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         let mut missing: Vec<(Arc<Source>, u32)> = Vec::new();
-        for (source, shared) in sources {
-            if !loaded.contains_key(source) && !missing.iter().any(|(s, _)| s == source) {
-                missing.push((source.clone(), *shared));
+        {
+            let loaded = lock();
+            for (source, shared) in sources {
+                if !loaded.contains_key(source) && !missing.iter().any(|(s, _)| s == source) {
+                    missing.push((source.clone(), *shared));
+                }
             }
         }
-        for ((source, shared), cubin) in missing.iter().zip(self.compile(&missing)?) {
-            loaded.insert(source.clone(), self.load(source, &cubin, *shared)?);
+        // Other threads compile meanwhile; what two compile at once is loaded once.
+        let compiled = self.compile(&missing)?;
+        let mut loaded = lock();
+        for ((source, shared), cubin) in missing.iter().zip(compiled) {
+            if let std::collections::hash_map::Entry::Vacant(place) = loaded.entry(source.clone()) {
+                place.insert(self.load(source, &cubin, *shared)?);
+            }
         }
         Ok(sources.iter().map(|(s, _)| loaded[s]).collect())
     }

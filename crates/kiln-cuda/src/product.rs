@@ -50,6 +50,8 @@ pub struct Product {
 
 /// Results of half floats with at least so many elements are kept in their own dtype between the product and an epilogue that runs after it.
 const LARGE: usize = 1 << 21;
+/// Multiplications up to which a product is computed as a sum for each point.
+const TINY: usize = 1 << 18;
 /// Most repetitions of a product; beyond, operands are copied.
 const MOST_REPEATS: usize = 16;
 
@@ -153,6 +155,12 @@ fn dense(dims: &[usize]) -> Affine {
 pub fn lower(k: &DotKernel, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {
     let batch: usize = k.batch.iter().product();
     let small = k.m * k.n <= 64 * 64 && k.k <= 128 && batch <= 64;
+    // One launch with its epilogue beats any tile where there is next to nothing to do, or where a matrix is read once.
+    let tiny = (1..=TINY).contains(&(batch * k.m * k.n * k.k));
+    let plain = k.dtype.is_float() && k.lhs.prologue.is_none() && k.rhs.prologue.is_none();
+    if plain && (tiny || ((k.m == 1 || k.n == 1) && k.k >= 64)) {
+        return Ok(scratch.works(&render::fused::render_nest(as_sums(k), scratch.program(), chip)));
+    }
     if !blas || !k.dtype.is_float() || small || batch * k.m * k.n * k.k == 0 {
         return Ok(scratch.works(&render::dot::render(k, scratch.program())));
     }
@@ -205,6 +213,63 @@ pub fn lower(k: &DotKernel, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) 
         }
         None => with_epilogue(k, product, &plain, lhs.as_ref(), rhs.as_ref(), scratch, chip, works),
     }
+}
+
+/// A product as sums of products with the epilogue behind them. A matrix times a vector runs at the memory's speed so.
+fn as_sums(k: &DotKernel) -> render::nest::Nest {
+    let rank = k.batch.len();
+    let sum = if k.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    // Dimensions: batch, m, n, then the summed one.
+    let spread = |a: &Affine, left: bool| {
+        let mut a = a.clone();
+        let (first, second) = (a.coeffs[rank], a.coeffs[rank + 1]);
+        a.coeffs.truncate(rank);
+        a.coeffs.extend(if left { [first, 0, second] } else { [0, second, first] });
+        a
+    };
+    let mut expr = Expr {
+        loads: vec![
+            Load { buf: k.lhs.buf, index: spread(&k.lhs.index, true), bounds: Vec::new() },
+            Load { buf: k.rhs.buf, index: spread(&k.rhs.index, false), bounds: Vec::new() },
+        ],
+        ..Expr::default()
+    };
+    let sides = [0, 1].map(|n| {
+        let x = expr.push(Inst::Load(n), k.dtype, Level::Full);
+        expr.push(Inst::Cast(x), sum, Level::Full)
+    });
+    let product = expr.push(Inst::Op(Elementwise::Mul, sides.into_iter().collect()), sum, Level::Full);
+    let total = expr.push(Inst::Reduce(kiln_ir::ReduceOp::Sum, product), sum, Level::Kept);
+    let (loads, values) = (expr.loads.len() as u32, expr.values.len() as u32);
+    let mut epilogue = k.epilogue.clone();
+    let widen = |a: &mut Affine| a.coeffs.push(0);
+    epilogue.loads.iter_mut().for_each(|l| {
+        widen(&mut l.index);
+        l.bounds.iter_mut().for_each(|b| widen(&mut b.index));
+    });
+    epilogue.stores.iter_mut().for_each(|s| {
+        widen(&mut s.index);
+        s.value.0 += values;
+    });
+    for v in &mut epilogue.values {
+        if v.level == Level::Full {
+            v.level = Level::Kept;
+        }
+        v.inst.map_operands(|x| ValueId(x.0 + values));
+        match &mut v.inst {
+            Inst::Load(n) => *n += loads,
+            Inst::Acc => (v.inst, v.dtype) = (Inst::Cast(total), sum),
+            Inst::Index(a) | Inst::Random(_, a, _) => widen(a),
+            Inst::Inside(bounds) => bounds.iter_mut().for_each(|b| widen(&mut b.index)),
+            Inst::Arg(_) | Inst::Const(_) | Inst::Op(..) | Inst::Cast(_) | Inst::Reduce(..) => {}
+        }
+    }
+    expr.loads.extend(epilogue.loads);
+    expr.values.extend(epilogue.values);
+    expr.stores = epilogue.stores;
+    let dims: Dims = k.batch.iter().copied().chain([k.m, k.n, k.k]).collect();
+    let kept = dims.len() - 1;
+    render::nest::Nest::new(&Fused { dims, kept, expr })
 }
 
 /// The product into scratch memory, then the epilogue as a kernel of its own.

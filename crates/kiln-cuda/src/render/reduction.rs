@@ -90,7 +90,7 @@ pub fn columns(nest: Nest, program: &Program, chip: &Chip) -> Steps {
     let across = BLOCK / wide;
     let blocks = groups.div_ceil(wide);
     let wanted = chip.multiprocessors as usize * if kept * reduced >= 1 << 25 { 8 } else { 2 };
-    let parts = if simple && long { (wanted / blocks.max(1)).min(reduced / (across * 4)).clamp(1, 256) } else { 1 };
+    let parts = if simple && long && reduced >= 1024 { (wanted / blocks.max(1)).min(reduced / (across * 4)).clamp(1, 256) } else { 1 };
     let mode = Mode::Columns(wide, across);
     let mut sig = Signature::new(program);
     sig.wide = is_wide(program, &nest.expr, kept * reduced);

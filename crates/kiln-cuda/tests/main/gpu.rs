@@ -151,6 +151,39 @@ fn large_products_are_right_in_every_layout() {
 }
 
 #[test]
+fn a_matrix_times_a_vector_is_right_in_both_layouts() {
+    let Some(gpu) = device() else { return };
+    let mut draw = Draw(10);
+    for dtype in [DType::BF16, DType::F32, DType::F64] {
+        for turned in [false, true] {
+            let (k, n) = (515, 1030);
+            let mut g = Graph::new();
+            let x = g.input(&[1, k], dtype);
+            let dims = if turned { [n, k] } else { [k, n] };
+            let w = g.input(&dims, dtype);
+            let y = if turned {
+                g.push(Op::Permute([1, 0].into_iter().collect()), OpInputs::from_slice(&[w]), Dims::from_slice(&[k, n]), dtype)
+            } else {
+                w
+            };
+            let d = g.push(Op::Dot, OpInputs::from_slice(&[x, y]), Dims::from_slice(&[1, n]), dtype);
+            let b = g.input(&[1, n], dtype);
+            let z = g.push(Op::Elementwise(kiln_ir::Elementwise::Add), OpInputs::from_slice(&[d, b]), Dims::from_slice(&[1, n]), dtype);
+            g.outputs.push(z);
+            let inputs = [draw.tensor(dtype, &[1, k], (-1.0, 1.0)), draw.tensor(dtype, &dims, (-1.0, 1.0)), draw.tensor(dtype, &[1, n], (-1.0, 1.0))];
+            let want = &interp::run_with(&g, &inputs, &[], interp::Options { round_every_op: false }).unwrap()[0];
+            let program = compile_with(&g, gpu.limits(), &Options::default());
+            let got = run(gpu, &program, &inputs, &[], 1).unwrap_or_else(|e| panic!("{dtype}: {e}"));
+            let got = Tensor::from_bytes(dtype, &want.dims, &got[0]);
+            for i in 0..want.len() {
+                let (a, b) = (got.get(i).float(), want.get(i).float());
+                assert!((a - b).abs() <= crate::oracle::tolerance(dtype) * 4.0 * b.abs().max(4.0), "{dtype} {turned}: element {i} is {a}, not {b}");
+            }
+        }
+    }
+}
+
+#[test]
 fn an_impossible_allocation_is_reported_and_survived() {
     let Some(gpu) = device() else { return };
     match gpu.alloc(1 << 46) {
