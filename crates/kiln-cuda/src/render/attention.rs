@@ -194,6 +194,7 @@ fn warpgroup_text(a: &Attention<'_>, results: &[usize], columns: &[usize]) -> Te
     tensor_text(a, results)
         .flag("HAS_BLANKS", a.k.attrs.causal && a.k.length[0] > a.k.length[1])
         .body(&super::warpgroup::products(if a.k.dtype == DType::BF16 { "bf16" } else { "f16" }, columns))
+        .body(include_str!("cuda/queue.cu"))
         .body(include_str!("cuda/attention_fetch.cu"))
 }
 

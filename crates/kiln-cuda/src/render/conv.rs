@@ -144,12 +144,13 @@ impl Way {
 
 /// The steps of a convolution whose operands come in whole accesses.
 fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: usize, way: Way) -> Result<Steps, RuntimeError> {
+    let groups = chip.sm == 90 && p.depth >= 64 && p.columns >= 128;
     let warps_m = if p.rows <= 64 { 1 } else { 2 };
-    let (side_m, side_n) = (64 * warps_m, 256 / warps_m);
+    let (side_m, side_n) = (64 * warps_m, if groups { 256 } else { 256 / warps_m });
     let (tiles_m, tiles_n) = (p.rows.div_ceil(side_m), p.columns.div_ceil(side_n));
     let tiles = tiles_m * tiles_n * p.groups;
     let wanted = (2 * chip.multiprocessors as usize / tiles.max(1)).clamp(1, p.depth.div_ceil(256).max(1));
-    let split = p.depth.div_ceil(wanted).next_multiple_of(32).max(32);
+    let split = p.depth.div_ceil(wanted).next_multiple_of(64).max(64);
     let splits = p.depth.div_ceil(split).max(1);
     let grid = u32::try_from(tiles * splits).ok().filter(|n| *n < 1 << 31);
     let grid = grid.ok_or_else(|| RuntimeError::Unsupported("a convolution of too many blocks".into()))?;
@@ -198,6 +199,9 @@ fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: u
         ("TILES_N", tiles_n),
         ("SPLIT", split),
         ("WARPS_M", warps_m),
+        ("GROUPS_M", warps_m),
+        ("GROUPS_N", 2 / warps_m),
+        ("WIDTH", side_n * warps_m / 2),
         ("STAGES", stages),
         ("BRAIN", (k.dtype == DType::BF16) as usize),
         ("LAST", (way == Way::Last) as usize),
@@ -205,7 +209,7 @@ fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: u
         ("RIGHT_BY_DEPTH", by_depth.1 as usize),
     ];
     for (name, v) in numbers {
-        let _ = writeln!(head, "#define {name} {v}");
+        let _ = writeln!(head, "#define {name} ({v})");
     }
     let store = if splits > 1 {
         scratch += splits * points * 4;
@@ -213,6 +217,21 @@ fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: u
     } else {
         epilogue(&mut sig, k)
     };
+    if groups {
+        let element = if k.dtype == DType::BF16 { "bf16" } else { "f16" };
+        let products = super::warpgroup::tile_products(element, side_n * warps_m / 2, by_depth.0, by_depth.1);
+        let functions = [include_str!("cuda/tensor.cu"), &products, include_str!("cuda/queue.cu"), include_str!("cuda/conv_stream.cu")];
+        let body = with_store(include_str!("cuda/conv_groups_body.cu"), &store);
+        let (source, params) = finish(sig, "conv_groups", 384, &head, &functions, &body);
+        // The cap on registers at the start is what lets warpgroups exchange them.
+        let code = source.code.replacen("__launch_bounds__(384)", "__launch_bounds__(384, 1)", 1);
+        let source = Arc::new(Source { entry: source.entry.clone(), code });
+        steps.push(step(source, grid, 384, 3072 + side_n * 32 + stages * (side_m + side_n) * 128, params));
+        if splits > 1 {
+            steps.push(sum(k, program, chip, p, splits, parts));
+        }
+        return Ok(Steps { steps, scratch });
+    }
     let bytes = |by_depth: bool, side: usize| if by_depth { side * 40 * 2 } else { 32 * (side + 8) * 2 };
     let shared = (stages * (bytes(by_depth.0, side_m) + bytes(by_depth.1, side_n))).max(64 * (side_n + 4) * 4);
     let body = with_store(include_str!("cuda/conv_stream_body.cu"), &store);

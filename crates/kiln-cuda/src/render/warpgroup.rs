@@ -36,3 +36,19 @@ pub(crate) fn products(element: &str, columns: &[usize]) -> String {
     s += "#endif\n";
     s
 }
+
+/// `multiply_tiles<left, right>(d, a, b)`: `d += a . b` with both operands in shared memory, each in rows along the summed dimension (`true`) or across it.
+pub(crate) fn tile_products(element: &str, columns: usize, left_along: bool, right_along: bool) -> String {
+    let d = columns / 2;
+    let sums = (0..d).map(|k| format!("\"+f\"(d[{k}])")).collect::<Vec<_>>().join(", ");
+    let name = format!("wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{element}.{element}");
+    format!(
+        "{}#ifndef KILN_EMULATED\ntemplate <bool LEFT_ALONG, bool RIGHT_ALONG> __device__ __forceinline__ void multiply_tiles(float (&d)[{d}], u64 a, u64 b) {{\n\
+         asm volatile(\"{name} {{{}}}, %{d}, %{}, 1, 1, 1, {}, {};\\n\" : {sums} : \"l\"(a), \"l\"(b));\n}}\n#endif\n",
+        include_str!("cuda/warpgroup.cu"),
+        operands(0, d),
+        d + 1,
+        !left_along as u8,
+        !right_along as u8,
+    )
+}

@@ -3,7 +3,9 @@ use kiln_ir::op::ConvAttrs;
 use kiln_ir::{DType, Elementwise, Graph, Op};
 use smallvec::SmallVec;
 
-use crate::oracle::{Draw, check_within};
+use kiln_cuda::steps::Chip;
+
+use crate::oracle::{Draw, check_on, check_within};
 
 /// One geometry: sizes of x, outputs, kernel, and the attributes.
 struct Case<'a> {
@@ -19,6 +21,11 @@ struct Case<'a> {
 /// The three products of a geometry.
 #[track_caller]
 fn check_case(draw: &mut Draw, dtype: DType, case: &Case<'_>) {
+    check_case_on(&Chip::of(80), draw, dtype, case);
+}
+
+#[track_caller]
+fn check_case_on(chip: &Chip, draw: &mut Draw, dtype: DType, case: &Case<'_>) {
     let n = case.kernel.len();
     let attrs = ConvAttrs {
         stride: SmallVec::from_slice(case.stride),
@@ -35,17 +42,17 @@ fn check_case(draw: &mut Draw, dtype: DType, case: &Case<'_>) {
     let out = g.node(y).dims.clone();
     assert_eq!(out.len(), n + 2);
     let (tx, tw, tdy) = (draw.tensor(dtype, case.x, range), draw.tensor(dtype, &w, range), draw.tensor(dtype, &out, range));
-    check_within(&g, &[tx.clone(), tw.clone()], &[], 10.0);
+    check_on(chip, &g, &[tx.clone(), tw.clone()], &[], 10.0);
     let mut g = Graph::new();
     let (dy, weight) = (g.input(&out, dtype), g.input(&w, dtype));
     let dx = g.add_as(Op::ConvInputGrad(attrs.clone()), &[dy, weight], case.x, dtype).unwrap();
     g.outputs = vec![dx];
-    check_within(&g, &[tdy.clone(), tw], &[], 10.0);
+    check_on(chip, &g, &[tdy.clone(), tw], &[], 10.0);
     let mut g = Graph::new();
     let (x, dy) = (g.input(case.x, dtype), g.input(&out, dtype));
     let dw = g.add_as(Op::ConvWeightGrad(attrs), &[x, dy], &w, dtype).unwrap();
     g.outputs = vec![dw];
-    check_within(&g, &[tx, tdy], &[], 20.0);
+    check_on(chip, &g, &[tx, tdy], &[], 20.0);
 }
 
 #[test]
@@ -135,4 +142,16 @@ fn bias_activation_and_residual_are_part_of_the_kernel() {
         let inputs = [&[2, 3, 6, 6][..], &[5, 3, 3, 3], &[1, 5, 1, 1], &[2, 5, 6, 6]].map(|d| draw.tensor(dtype, d, (-1.0, 1.0)));
         check_within(&g, &inputs, &[], 10.0);
     }
+}
+
+#[test]
+fn convolutions_of_half_floats_run_on_warpgroups() {
+    let mut draw = Draw(46);
+    let chip = Chip { multiprocessors: 4, ..Chip::of(90) };
+    let base = Case { x: &[2, 16, 9, 9], outputs: 24, kernel: &[3, 3], stride: &[1, 1], dilation: &[1, 1], padding: &[(1, 1), (1, 1)], groups: 1 };
+    check_case_on(&chip, &mut draw, DType::BF16, &base);
+    check_case_on(&chip, &mut draw, DType::F16, &Case { x: &[1, 72, 14, 14], outputs: 136, stride: &[2, 1], dilation: &[1, 2], ..base });
+    let pointwise = Case { x: &[2, 72, 8, 16], outputs: 136, kernel: &[1, 1], padding: &[(0, 0), (0, 0)], ..base };
+    check_case_on(&chip, &mut draw, DType::F16, &pointwise);
+    check_case_on(&chip, &mut draw, DType::BF16, &Case { x: &[2, 128, 8, 16], outputs: 64, groups: 2, ..pointwise });
 }

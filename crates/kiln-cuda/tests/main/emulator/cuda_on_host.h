@@ -279,6 +279,18 @@ template <int R> static inline void multiply_shared(float (&d)[R], unsigned long
     }
     group_sync();
 }
+template <bool LEFT_ALONG, bool RIGHT_ALONG, int R> static inline void multiply_tiles(float (&d)[R], unsigned long long a, unsigned long long b) {
+    group_sync();
+    Operand left(a), right(b);
+    int t = current % 128, lane = t % 32;
+    for (int i = 0; i < R; i++) {
+        int row = t / 32 * 16 + lane / 4 + i / 2 % 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        float sum = d[i];
+        for (int k = 0; k < 16; k++) sum += (LEFT_ALONG ? left.along(row, k) : left.across(row, k)) * (RIGHT_ALONG ? right.along(column, k) : right.across(column, k));
+        d[i] = sum;
+    }
+    group_sync();
+}
 template <int R> static inline void multiply_registers(float (&d)[R], const unsigned (&a)[4], unsigned long long b) {
     Operand right(b);
     memcpy(&slot<Fragments>(current & 31), a, 16);
