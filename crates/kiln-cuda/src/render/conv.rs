@@ -144,7 +144,8 @@ impl Way {
 
 /// The steps of a convolution whose operands come in whole accesses.
 fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: usize, way: Way) -> Result<Steps, RuntimeError> {
-    let groups = chip.sm == 90 && p.depth >= 64 && p.columns >= 128;
+    // Measured on an H200: warpgroups win where both operands come in rows of what is summed, else fetching holds them up.
+    let groups = chip.sm == 90 && k.mode == ConvMode::WeightGrad && way == Way::Plain && p.columns >= 128;
     let warps_m = if p.rows <= 64 { 1 } else { 2 };
     let (side_m, side_n) = (64 * warps_m, if groups { 256 } else { 256 / warps_m });
     let (tiles_m, tiles_n) = (p.rows.div_ceil(side_m), p.columns.div_ceil(side_n));

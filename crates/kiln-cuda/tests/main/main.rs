@@ -3,6 +3,7 @@ mod attention;
 mod compiles;
 mod conv;
 mod emulator;
+mod families;
 mod fused;
 mod gpu;
 mod indexing;

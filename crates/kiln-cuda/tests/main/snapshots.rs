@@ -1,7 +1,7 @@
 //! What kernels become: entries, grids and the constants of their text.
 use kiln_cuda::render::render;
 use kiln_cuda::steps::Chip;
-use kiln_ir::op::PoolAttrs;
+use kiln_ir::op::{AttentionAttrs, ConvAttrs, PoolAttrs};
 use kiln_ir::{DType, Graph, Op, ScanOp, ScatterOp};
 use smallvec::smallvec;
 
@@ -126,4 +126,59 @@ fn pools_know_their_axes() {
     #define AXIS_W {9, 5, 2, 2, 1, 0, 1}
   scratch 0",
     );
+}
+
+fn attention(dtype: DType, [b, h, g, t, s, d]: [usize; 6]) -> Graph {
+    let attrs = AttentionAttrs { scale: 0.125f64.to_bits(), softcap: 0, causal: t > 1, has_mask: false, has_bias: false };
+    let mut graph = Graph::new();
+    let (q, k, v) = (graph.input(&[b, h, t, d], dtype), graph.input(&[b, g, s, d], dtype), graph.input(&[b, g, s, d], dtype));
+    graph.outputs = vec![graph.add(Op::Attention(attrs), &[q, k, v]).unwrap()];
+    graph
+}
+
+#[test]
+fn attention_goes_to_the_units_that_fit() {
+    let half = attention(DType::BF16, [2, 4, 2, 256, 256, 64]);
+    let operands = "Buf(BufId(0)), Buf(BufId(1)), Buf(BufId(2)), Buf(BufId(0)), Buf(BufId(0))";
+    let rest = "Buf(BufId(3)), Buf(BufId(3)), Args)\n  scratch 0";
+    snapshot(&describe(&half, &Chip::of(80), &[]), &format!("attention_mma [16, 1, 1] x 256 +55296 ({operands}, {rest}"));
+    snapshot(&describe(&half, &Chip::of(90), &[]), &format!("attention_wgmma [16, 1, 1] x 384 +83968 ({operands}, {rest}"));
+    snapshot(&describe(&half, &Chip::of(100), &[]), &format!("attention_mma [16, 1, 1] x 256 +55296 ({operands}, {rest}"));
+    let full = attention(DType::F32, [2, 4, 2, 256, 256, 64]);
+    snapshot(&describe(&full, &Chip::of(90), &[]), &format!("attention_plain [32, 1, 1] x 256 +26112 ({operands}, {rest}"));
+    let one = attention(DType::BF16, [1, 8, 2, 1, 4096, 128]);
+    snapshot(
+        &describe(&one, &Chip::of(90), &["ROWS", "SPLITS", "RUN"]),
+        &format!(
+            "attention_decode [64, 1, 1] x 128 +10368 ({operands}, Scratch(0), Args)
+attention_parts [8, 1, 1] x 128 +0 (Scratch(0), Buf(BufId(3)), Buf(BufId(3)), Args)
+    #define RUN (32)
+    #define ROWS (4)
+    #define SPLITS (32)
+  scratch 133120"
+        ),
+    );
+}
+
+#[test]
+fn convolutions_of_half_floats_are_put_channels_last() {
+    let attrs = ConvAttrs { stride: smallvec![1, 1], dilation: smallvec![1, 1], padding: smallvec![(1, 1), (1, 1)], groups: 1 };
+    for (dtype, expected) in [
+        (
+            DType::BF16,
+            "conv_last [2, 1, 1] x 256 +8448 (Buf(BufId(0)), Scratch(0))
+conv_weights [18, 1, 1] x 256 +0 (Buf(BufId(1)), Scratch(4096))
+conv_stream [1, 1, 1] x 256 +102400 (Scratch(0), Scratch(4096), Buf(BufId(2)))
+  scratch 13312",
+        ),
+        (
+            DType::F32,
+            "conv [2, 1, 1] x 256 +12416 (Buf(BufId(0)), Buf(BufId(1)), Scratch(0))\nconv_sum [16, 1, 1] x 256 +0 (Scratch(0), Buf(BufId(2)))\n  scratch 32768",
+        ),
+    ] {
+        let mut g = Graph::new();
+        let (x, w) = (g.input(&[2, 16, 8, 8], dtype), g.input(&[32, 16, 3, 3], dtype));
+        g.outputs = vec![g.add(Op::Conv(attrs.clone()), &[x, w]).unwrap()];
+        snapshot(&describe(&g, &Chip::of(80), &[]), expected);
+    }
 }

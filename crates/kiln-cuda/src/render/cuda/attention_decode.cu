@@ -110,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(128) attention_decode(const T* q, c
         }
         __syncwarp();
         const i32 many = min(RUN, last - s0);
-#pragma unroll 8
+#pragma unroll 16
         for (i32 n = 0; n < many; n++) {
             const T* row = vs + (i64)(s0 + n) * V_T;
 #pragma unroll

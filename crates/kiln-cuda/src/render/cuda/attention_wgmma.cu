@@ -1,5 +1,6 @@
 // Attention for half floats on warpgroups (after Shah et al., "FlashAttention-3", 2024): one warpgroup fetches keys and values two tiles ahead, CONSUMERS others own 64
-// queries each. A consumer's product with the next keys runs while it works on the probabilities of the last, and consumers take turns at starting products.
+// queries each. A consumer's product with the next keys runs while it works on the probabilities of the last, and, with TURNS, consumers take
+// turns at starting products.
 // Blocks stay: item after item they take a tile of queries of a head. Items go from long to short within groups of NEAR heads, whose keys and values the second-level
 // cache holds; every other round goes backwards, so that blocks get about the same.
 #define SIDE (64 * CONSUMERS)
@@ -137,7 +138,7 @@ extern "C" __global__ void __launch_bounds__(128 + 128 * CONSUMERS, 1) attention
         };
 
         // The first consumer starts.
-        if (CONSUMERS > 1 && me == CONSUMERS - 1) named_barrier_arrive(1, 256);
+        if (TURNS && me == CONSUMERS - 1) named_barrier_arrive(1, 256);
         for (i32 round = 0; item.take(round); round++) {
             const i32 row = item.t0 + me * 64 + t / 32 * 16 + lane / 4;
             const Extras extras(mask, bias, item.b, item.h, args);
@@ -159,11 +160,11 @@ extern "C" __global__ void __launch_bounds__(128 + 128 * CONSUMERS, 1) attention
                 for (i32 n = 1; n < item.tiles; n++, done++) {
                     const i32 stage = done & 1, before = stage ^ 1;
                     barrier_wait(k_full + stage * 8, done / 2 & 1);
-                    if (CONSUMERS > 1) named_barrier_sync(1 + me, 256);
+                    if (TURNS) named_barrier_sync(1 + me, 256);
                     keys_product(stage);
                     barrier_wait(v_full + before * 8, (done - 1) / 2 & 1);
                     values_product(before);
-                    if (CONSUMERS > 1) named_barrier_arrive(1 + (me + 1) % CONSUMERS, 256);
+                    if (TURNS) named_barrier_arrive(1 + (me + 1) % CONSUMERS, 256);
                     products_wait<1>();
                     settle(s);
                     barrier_arrive(k_empty + stage * 8);

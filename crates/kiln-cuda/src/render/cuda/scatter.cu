@@ -215,9 +215,9 @@ extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ i
             }
         }
         __syncthreads();
-        // Eight matches at a time: their values are read before the first is applied.
-        for (u32 f0 = 0; f0 < all; f0 += 8) {
-            const u32 some = all - f0 < 8 ? all - f0 : 8;
+        // Many matches at a time: their values are read before the first is applied.
+        for (u32 f0 = 0; f0 < all; f0 += 24) {
+            const u32 some = all - f0 < 24 ? all - f0 : 24;
             for (u32 c = lane; c < cols; c += LANES) {
                 ix from_column = from;
                 if (COLS > 1) {
@@ -227,12 +227,12 @@ extern "C" __global__ void __launch_bounds__(256) owners(const I* __restrict__ i
                     from_column += from;
                     (void)which;
                 }
-                W v[8];
+                W v[24];
 #pragma unroll
-                for (u32 j = 0; j < 8; j++)
+                for (u32 j = 0; j < 24; j++)
                     if (j < some && found_row[f0 + j] % GROUPS == group) v[j] = widen<T>(values[from_column + (ix)(k0 + found[f0 + j]) * VALUES_STEP]);
 #pragma unroll
-                for (u32 j = 0; j < 8; j++)
+                for (u32 j = 0; j < 24; j++)
                     if (j < some && found_row[f0 + j] % GROUPS == group) {
                         W* old = sums + found_row[f0 + j] * PART_COLS + c;
                         *old = meet(*old, v[j]);
