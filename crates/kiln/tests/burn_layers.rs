@@ -40,8 +40,7 @@ fn check(zoo: &Zoo) {
 
 #[test]
 fn layers_compute_what_burns_compute_from_the_same_record() {
-    let blank = Zoo::new(&Device::default());
-    check(&blank.load_file(sample("zoo")));
+    check(&Zoo::blank(&Device::default()).load_file(sample("zoo")));
 }
 
 #[test]

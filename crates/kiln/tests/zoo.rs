@@ -69,9 +69,16 @@ impl ModuleMapper for Positive {
 impl Zoo {
     /// The model, with parameters that depend on nothing.
     pub fn new(device: &Device) -> Self {
+        let mut zoo = Self::blank(device).map(&mut Fill(0));
+        zoo.batch = zoo.batch.map(&mut Positive);
+        zoo
+    }
+
+    /// The model, its parameters drawn.
+    pub fn blank(device: &Device) -> Self {
         let encoder = |first| TransformerEncoderConfig::new(4, 6, 2, 1).with_dropout(0.0).with_norm_first(first).init(device);
         let decoder = |first| TransformerDecoderConfig::new(4, 6, 2, 1).with_dropout(0.0).with_norm_first(first).init(device);
-        let zoo = Self {
+        Self {
             row: LinearConfig::new(4, 3).init(device),
             column: LinearConfig::new(4, 3).with_layout(LinearLayout::Col).init(device),
             embedding: EmbeddingConfig::new(5, 4).init(device),
@@ -94,10 +101,7 @@ impl Zoo {
             pre: encoder(true),
             decoder_post: decoder(false),
             decoder_pre: decoder(true),
-        };
-        let mut zoo = zoo.map(&mut Fill(0));
-        zoo.batch = zoo.batch.map(&mut Positive);
-        zoo
+        }
     }
 
     /// What each layer computes, by name.
