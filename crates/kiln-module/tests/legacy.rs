@@ -138,6 +138,34 @@ fn every_optimizers_state_is_told_by_its_bytes() {
 }
 
 #[test]
+fn quantized_tensors_are_told_by_todays_scheme() {
+    use kiln_tensor::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};
+    let plain = QuantScheme::default().with_value(QuantValue::Q8S).with_store(QuantStore::Native).with_mode(QuantMode::Symmetric);
+    let whole = plain.per_tensor(ScaleDtype::F32);
+    let blocks = plain.with_value(QuantValue::Q4F).with_store(QuantStore::PackedU32(0)).per_block([2, 32], ScaleDtype::F16);
+    let json = |store: &str, value: &str, param: &str, level: &str| {
+        let dtype = format!(r#"{{"QFloat":{{"value":"{value}","param":"{param}","store":{store},"level":{level},"mode":"Symmetric"}}}}"#);
+        let tensor = format!(r#"{{"bytes":[1,2,3,255,0,0,128,63],"shape":[4],"dtype":{dtype}}}"#);
+        let text = format!(r#"{{"metadata":{{}},"item":{{"w":{{"id":"9k00000000000","param":{tensor}}}}},"_b":null}}"#);
+        let record = read(text.into_bytes()).expect("readable");
+        (record.tensors[0].dtype, record.tensors[0].byte_len())
+    };
+    assert_eq!(json("\"Native\"", "Q8S", "F32", "\"Tensor\""), (DType::QFloat(whole), 8));
+    let level = r#"{"Block":{"storage":[2,32,0,0,0],"len":2}}"#;
+    let (found, _) = json(r#"{"PackedU32":0}"#, "Q4F", "F16", level);
+    let DType::QFloat(scheme) = found else { panic!("{found:?}") };
+    assert_eq!((scheme.value, scheme.store, scheme.scale_dtype()), (blocks.value, blocks.store, ScaleDtype::F16));
+    assert_eq!(scheme.block_size().map(|size| size.to_vec()), Some(vec![2, 32]));
+    // Bincode: id, eight bytes, a shape of four, QFloat, then Q8S, F32, Native, Tensor, Symmetric.
+    let item = [&b"\x0d9k00000000000"[..], &[8, 1, 2, 3, 255, 0, 0, 128, 63, 1, 4, 14, 6, 0, 0, 0, 0]].concat();
+    let record = read([bincode_start(), item].concat()).expect("readable");
+    assert_eq!((record.tensors[0].dtype, record.tensors[0].byte_len()), (DType::QFloat(whole), 8));
+    // Loading one says what is wrong.
+    let text = r#"{"metadata":{},"item":{"w":{"id":"9k00000000000","param":{"bytes":[],"shape":[0],"dtype":{"QFloat":{"value":"Q9"}}}}}}"#;
+    assert!(read(text.as_bytes().to_vec()).expect_err("an unknown scheme").to_string().contains("no valid dtype"));
+}
+
+#[test]
 fn schedulers_records_are_their_number() {
     let json = |item: &str| read(format!("{{\"metadata\":{{}},\"item\":{item},\"_b\":null}}").into_bytes()).expect("readable").scalars;
     assert_eq!(json("12")[""], Scalar::UInt(12));

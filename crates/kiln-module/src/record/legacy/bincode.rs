@@ -7,6 +7,7 @@
 use kiln_tensor::{BoolStore, Bytes, DType, Shape};
 
 use super::super::burnpack::{PackErrorKind, PackTensor};
+use super::quantized;
 use super::record::param_id;
 
 /// The dtypes in the order of their numbers; booleans follow, then quantized ones.
@@ -26,6 +27,7 @@ const DTYPES: [DType; 13] = [
     DType::U8,
 ];
 const BOOL: u64 = 13;
+const QUANTIZED: u64 = 14;
 const BOOL_STORES: [BoolStore; 3] = [BoolStore::Native, BoolStore::U8, BoolStore::U32];
 
 /// The length of an id as text.
@@ -79,7 +81,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn take(&mut self, len: u64) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, len: u64) -> Option<&'a [u8]> {
         let end = self.offset.checked_add(usize::try_from(len).ok()?)?;
         let taken = self.bytes.get(self.offset..end)?;
         self.offset = end;
@@ -113,6 +115,11 @@ impl<'a> Cursor<'a> {
         let shape = (0..rank).map(|_| usize::try_from(self.uint()?).ok()).collect::<Option<Vec<usize>>>()?;
         let dtype = match self.uint()? {
             BOOL => DType::Bool(*BOOL_STORES.get(self.uint()? as usize)?),
+            QUANTIZED => {
+                let dtype = quantized::read(self)?;
+                let bytes = file.view(start, end).ok()?;
+                return Some(PackTensor::new(name, dtype, Shape::from(shape), Some(id), bytes));
+            }
             number => *DTYPES.get(number as usize)?,
         };
         let expected = shape.iter().try_fold(dtype.size() as u64, |len, extent| len.checked_mul(*extent as u64))?;

@@ -11,6 +11,7 @@ mod gzip;
 mod json;
 mod msgpack;
 mod node;
+mod quantized;
 mod record;
 mod states;
 

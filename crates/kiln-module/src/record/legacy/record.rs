@@ -9,7 +9,7 @@ use kiln_tensor::{Bytes, DType, Shape};
 
 use super::super::burnpack::{MAX_FILE_SIZE, PackErrorKind, PackFileError, PackTensor, Scalar};
 use super::node::Node;
-use super::{bincode, gzip, json, msgpack, states};
+use super::{bincode, gzip, json, msgpack, quantized, states};
 
 /// The formats of Burn 0.21's recorders, gzip-compressed or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +200,8 @@ fn tensor(name: String, node: &Node, id: Option<u64>) -> Result<PackTensor, Pack
     };
     let shape = node.get("shape").and_then(Node::sizes).ok_or_else(|| malformed("shape"))?;
     let dtype = node.get("dtype").ok_or_else(|| malformed("dtype"))?;
-    let dtype: DType = serde_json::from_value(dtype.to_json()).map_err(|_| malformed("dtype"))?;
+    let described = dtype.to_json();
+    let dtype = quantized::dtype(&described).or_else(|| serde_json::from_value(described).ok()).ok_or_else(|| malformed("dtype"))?;
     let found = bytes.len() as u64;
     let expected = shape.iter().try_fold(dtype.size() as u64, |len, extent| len.checked_mul(*extent as u64));
     if !matches!(dtype, DType::QFloat(_)) && expected != Some(found) {
