@@ -110,6 +110,9 @@ fn steps(list: bool) -> Vec<Step> {
         env.push(("KILN_CUDA_LIBS", folder.display().to_string()));
     }
     steps.push(tests);
+    // The tests above run plain code where the facade's features `linalg` and `signal` turn on libraries.
+    let libraries = ["test", "-p", "kiln-tensor", "--features", "cpu,faer,rustfft", "--test", "main", "--", "linalg", "signal", "second"];
+    steps.push(cargo("linalg and signal by libraries", &libraries));
     steps
 }
 

@@ -4,6 +4,7 @@ mod allocations;
 mod autodiff;
 mod counting;
 mod device;
+mod distributed;
 mod dtypes;
 mod einsum;
 mod errors;

@@ -1,5 +1,8 @@
 //! A program written for Burn 0.22: only the dependency's line in `Cargo.toml` is another.
 
+#[cfg(test)]
+mod tensors;
+
 use burn::nn::loss::{MseLoss, Reduction};
 use burn::nn::{Linear, LinearConfig};
 use burn::optim::{AdamConfig, GradientsParams};

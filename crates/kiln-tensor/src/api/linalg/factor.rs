@@ -1,4 +1,4 @@
-//! Factorisations of matrices and determinants, with gradients. They are computed on the host in `f64`.
+//! Factorisations of matrices and determinants, with gradients. They are computed on the host in `f64`; larger ones by the crate `faer` where that feature is on.
 
 use alloc::vec::Vec;
 

@@ -88,8 +88,29 @@ impl Function {
         results
     }
 
+    /// What the library computes, and how it does.
+    #[cfg(feature = "faer")]
+    fn by_library(self, a: &Matrix) -> Option<Vec<Matrix>> {
+        Some(match self {
+            Self::Lu => super::library::lu(a)?.into(),
+            Self::ReducedQr | Self::FullQr => {
+                let (q, r) = super::library::qr(a, matches!(self, Self::ReducedQr))?;
+                vec![q, r]
+            }
+            Self::Svd => {
+                let (u, s, v) = super::library::svd(a)?;
+                vec![u, Matrix { rows: 1, columns: s.len(), values: s }, v.transposed()]
+            }
+            Self::Det | Self::Adjugate | Self::Inverse => return None,
+        })
+    }
+
     fn compute(self, a: Matrix, sweeps: usize) -> Vec<Matrix> {
         let (m, n) = (a.rows, a.columns);
+        #[cfg(feature = "faer")]
+        if let Some(parts) = self.by_library(&a) {
+            return parts;
+        }
         match self {
             Self::Lu => dense::lu(a).into(),
             Self::FullQr => {

@@ -3,6 +3,8 @@
 mod dense;
 mod factor;
 mod host;
+#[cfg(feature = "faer")]
+mod library;
 mod norm;
 mod product;
 

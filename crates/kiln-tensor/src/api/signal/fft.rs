@@ -1,20 +1,12 @@
-//! Fourier transforms of any length, computed on the host in `f64`.
+//! Fourier transforms of any length, with gradients.
 
-use alloc::format;
-use alloc::string::String;
 use alloc::vec;
-use alloc::vec::Vec;
-use core::f64::consts::{PI, TAU};
 
-use kiln_ir::op::{HostOp, HostShapes, HostTensor};
-use kiln_ir::{DType, Dims, Op};
-
+use super::host::{Kind, transformed};
 use crate::api::Tensor;
-use crate::api::host_float::{read, write};
 use crate::autodiff::{self, Keep};
-use crate::raw::{RawTensor, apply};
+use crate::raw::RawTensor;
 use crate::shape::AsIndex;
-use crate::trace::Operand;
 
 /// The Fourier transform of a real signal along an axis, as real and imaginary part of the frequencies from 0 to half the sampling rate: the
 /// axis becomes `n / 2 + 1` long. The signal is cut or filled up with zeros to `n`, which is the axis's size by default.
@@ -77,12 +69,26 @@ pub fn cfft<const D: usize>(signal_re: Tensor<D>, signal_im: Tensor<D>, dim: imp
     (Tensor::from_raw(re), Tensor::from_raw(im))
 }
 
+/// Real and imaginary part of what `[.., 2, n]` holds, the transformed axis back in its place.
+#[track_caller]
+fn parts(y: &RawTensor, axis: usize) -> (RawTensor, RawTensor) {
+    let last = y.rank() - 2;
+    let part = |i: usize| y.narrow(last, i, 1).squeeze(last).swap_dims(axis, last);
+    (part(0), part(1))
+}
+
+/// `[.., 2, n]` of real and imaginary part, the axis to be transformed last.
+#[track_caller]
+fn joined(re: &RawTensor, im: &RawTensor, axis: usize) -> RawTensor {
+    let last = re.rank() - 1;
+    let row = |x: &RawTensor| x.swap_dims(axis, last).unsqueeze(last);
+    RawTensor::cat(&[row(re), row(im)], last)
+}
+
 #[track_caller]
 pub(super) fn real_forward(x: &RawTensor, axis: usize, n: usize) -> (RawTensor, RawTensor) {
     let x = resized(x, axis, n);
-    let zeros = RawTensor::zeros(&x.device().without_autodiff(), x.dims(), x.dtype());
-    let (re, im) = complex(&x, &zeros, axis, false);
-    (re.narrow(axis, 0, n / 2 + 1), im.narrow(axis, 0, n / 2 + 1))
+    parts(&spectrum(&x.swap_dims(axis, x.rank() - 1)), axis)
 }
 
 #[track_caller]
@@ -90,23 +96,8 @@ pub(super) fn real_backward(re: &RawTensor, im: &RawTensor, axis: usize, n: usiz
     assert!(re.dims() == im.dims(), "irfft: shapes differ: {:?}, {:?}", re.dims(), im.dims());
     assert!(n > 0, "irfft: the length must not be 0: shape {:?}", re.dims());
     let half = n / 2 + 1;
-    let (re, im) = (resized(re, axis, half), resized(im, axis, half));
-    // The other half are the conjugates, in reverse.
-    let mirrored = |x: &RawTensor| x.narrow(axis, 1, (n - 1) / 2).flip(&[axis]);
-    let inner = |x: &RawTensor| x.narrow(axis, 1, (n - 1) / 2);
-    let edge = |x: &RawTensor| {
-        let mut dims = x.dims().to_vec();
-        dims[axis] = 1;
-        RawTensor::zeros(&x.device().without_autodiff(), &dims, x.dtype())
-    };
-    let mut im_parts = vec![edge(&im), inner(&im)];
-    if n.is_multiple_of(2) {
-        im_parts.push(edge(&im));
-    }
-    im_parts.push(mirrored(&im).neg());
-    let full_re = RawTensor::cat(&[re.clone(), mirrored(&re)], axis);
-    let full_im = RawTensor::cat(&im_parts, axis);
-    complex(&full_re, &full_im, axis, true).0.scale_by(1.0 / n as f64)
+    let packed = joined(&resized(re, axis, half), &resized(im, axis, half), axis);
+    signal(&packed, n).swap_dims(axis, re.rank() - 1).scale_by(1.0 / n as f64)
 }
 
 /// An axis cut or filled up with zeros at its end.
@@ -126,155 +117,38 @@ fn resized(x: &RawTensor, axis: usize, n: usize) -> RawTensor {
 #[track_caller]
 fn complex(re: &RawTensor, im: &RawTensor, axis: usize, inverse: bool) -> (RawTensor, RawTensor) {
     assert!(re.dims() == im.dims(), "fft: shapes differ: {:?}, {:?}", re.dims(), im.dims());
-    let last = re.rank() - 1;
-    let row = |x: &RawTensor| x.swap_dims(axis, last).unsqueeze(last);
-    let y = packed(&RawTensor::cat(&[row(re), row(im)], last), inverse);
-    let part = |i: usize| y.narrow(last, i, 1).squeeze(last).swap_dims(axis, last);
-    (part(0), part(1))
+    parts(&turned(&joined(re, im, axis), inverse), axis)
 }
 
-/// The transform of `[.., 2, n]`. Its adjoint is the transform with the other sign.
+/// The complex transform of `[.., 2, n]`. Its adjoint is the transform with the other sign.
 #[track_caller]
-fn packed(x: &RawTensor, inverse: bool) -> RawTensor {
-    let op = HostOp { name: "fft", attrs: [u64::from(inverse)].into_iter().collect(), infer, run };
-    let y = apply(Op::Host(op), &[Operand::Tensor(&x.untracked())]);
-    autodiff::custom(&[x], y, Keep::Nothing, move |call| [Some(packed(call.dy, !inverse))].into())
+fn turned(x: &RawTensor, inverse: bool) -> RawTensor {
+    let kind = if inverse { Kind::ComplexBack } else { Kind::Complex };
+    let y = transformed(&x.untracked(), kind, x.dims()[x.rank() - 1]);
+    autodiff::custom(&[x], y, Keep::Nothing, move |call| [Some(turned(call.dy, !inverse))].into())
 }
 
-fn infer(_: &[u64], operands: &[(&[usize], DType)]) -> Result<HostShapes, String> {
-    match operands {
-        [(dims @ [.., 2, _], dtype)] if dtype.is_float() => Ok(vec![(Dims::from_slice(dims), *dtype)]),
-        _ => Err(format!("fft: needs floats, real and imaginary parts on the last axis but one: {operands:?}")),
-    }
+/// The frequencies `[.., 2, n / 2 + 1]` of real signals `[.., n]`. Their adjoint is the real part of the transform with the other sign.
+#[track_caller]
+fn spectrum(x: &RawTensor) -> RawTensor {
+    let n = x.dims()[x.rank() - 1];
+    let y = transformed(&x.untracked(), Kind::Real, n);
+    autodiff::custom(&[x], y, Keep::Nothing, move |call| {
+        let (pair, last) = (call.dy.rank() - 2, call.dy.rank() - 1);
+        let dx = turned(&resized(call.dy, last, n), true).narrow(pair, 0, 1).squeeze(pair);
+        [Some(dx)].into()
+    })
 }
 
-fn run(attrs: &[u64], operands: &[HostTensor<'_>], results: &mut [&mut [u8]]) -> Result<(), String> {
-    let (x, out) = (&operands[0], &mut *results[0]);
-    let (n, size) = (x.dims[x.dims.len() - 1], x.dtype.size());
-    if n == 0 || out.is_empty() {
-        return Ok(());
-    }
-    let transform = Transform::new(n, attrs[0] != 0);
-    for (source, target) in x.bytes.chunks_exact(2 * n * size).zip(out.chunks_exact_mut(2 * n * size)) {
-        let value = |i: usize| read(x.dtype, &source[i * size..][..size]);
-        let mut signal: Vec<Complex> = (0..n).map(|i| Complex { re: value(i), im: value(n + i) }).collect();
-        transform.apply(&mut signal);
-        for (i, y) in signal.iter().enumerate() {
-            write(x.dtype, &mut target[i * size..][..size], y.re);
-            write(x.dtype, &mut target[(n + i) * size..][..size], y.im);
-        }
-    }
-    Ok(())
-}
-
-/// A complex number.
-#[derive(Clone, Copy, Default)]
-struct Complex {
-    re: f64,
-    im: f64,
-}
-
-impl Complex {
-    fn turn(angle: f64) -> Self {
-        Self { re: libm::cos(angle), im: libm::sin(angle) }
-    }
-
-    fn times(self, other: Self) -> Self {
-        Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
-    }
-
-    fn plus(self, other: Self) -> Self {
-        Self { re: self.re + other.re, im: self.im + other.im }
-    }
-
-    fn minus(self, other: Self) -> Self {
-        Self { re: self.re - other.re, im: self.im - other.im }
-    }
-
-    fn conjugate(self) -> Self {
-        Self { re: self.re, im: -self.im }
-    }
-}
-
-/// What transforms of one length and sign share.
-struct Transform {
-    /// The turns `exp(∓ 2πi k / size)` for half of the power of two that is computed.
-    turns: Vec<Complex>,
-    /// For a length that is no power of two: the chirp, and the transform of the filter that it is convolved with.
-    chirp: Option<(Vec<Complex>, Vec<Complex>)>,
-}
-
-impl Transform {
-    fn new(n: usize, inverse: bool) -> Self {
-        let sign = if inverse { 1.0 } else { -1.0 };
-        let turns = |size: usize, sign: f64| (0..size / 2).map(|k| Complex::turn(sign * TAU * k as f64 / size as f64)).collect();
-        if n.is_power_of_two() {
-            return Self { turns: turns(n, sign), chirp: None };
-        }
-        // L. Bluestein, "A linear filtering approach to the computation of the discrete Fourier transform", 1970: with
-        // 2jk = j² + k² - (k - j)² the transform is a convolution, which a power of two computes.
-        let size = (2 * n - 1).next_power_of_two();
-        let turn = |k: usize| {
-            // k² modulo 2n keeps the angle exact for long signals.
-            let square = (k as u128 * k as u128 % (2 * n as u128)) as f64;
-            Complex::turn(sign * PI * square / n as f64)
-        };
-        let chirp: Vec<Complex> = (0..n).map(turn).collect();
-        let mut filter = vec![Complex::default(); size];
-        for (k, turn) in chirp.iter().enumerate() {
-            filter[k] = turn.conjugate();
-            filter[(size - k) % size] = turn.conjugate();
-        }
-        let turns: Vec<Complex> = turns(size, -1.0);
-        radix2(&mut filter, &turns);
-        Self { turns, chirp: Some((chirp, filter)) }
-    }
-
-    fn apply(&self, signal: &mut [Complex]) {
-        let Some((chirp, filter)) = &self.chirp else {
-            return radix2(signal, &self.turns);
-        };
-        let size = filter.len();
-        let mut work = vec![Complex::default(); size];
-        for (slot, (x, turn)) in work.iter_mut().zip(signal.iter().zip(chirp)) {
-            *slot = x.times(*turn);
-        }
-        radix2(&mut work, &self.turns);
-        // The inverse transform is the conjugate of the transform of the conjugate.
-        for (x, filter) in work.iter_mut().zip(filter) {
-            *x = x.times(*filter).conjugate();
-        }
-        radix2(&mut work, &self.turns);
-        for (x, (y, turn)) in signal.iter_mut().zip(work.iter().zip(chirp)) {
-            let y = y.conjugate().times(*turn);
-            *x = Complex { re: y.re / size as f64, im: y.im / size as f64 };
-        }
-    }
-}
-
-/// The transform of a power of two, in place (J. Cooley, J. Tukey, "An algorithm for the machine calculation of complex Fourier series", 1965).
-fn radix2(signal: &mut [Complex], turns: &[Complex]) {
-    let n = signal.len();
-    if n < 2 {
-        return;
-    }
-    let shift = usize::BITS - n.trailing_zeros();
-    for i in 0..n {
-        let j = i.reverse_bits() >> shift;
-        if i < j {
-            signal.swap(i, j);
-        }
-    }
-    let mut half = 1;
-    while half < n {
-        let stride = n / (2 * half);
-        for block in signal.chunks_exact_mut(2 * half) {
-            let (low, high) = block.split_at_mut(half);
-            for (k, (a, b)) in low.iter_mut().zip(high).enumerate() {
-                let turned = b.times(turns[k * stride]);
-                (*a, *b) = (a.plus(turned), a.minus(turned));
-            }
-        }
-        half *= 2;
-    }
+/// The real signals `[.., n]` of frequencies `[.., 2, n / 2 + 1]`, without a factor. All frequencies but the ends count twice: for the other half too.
+#[track_caller]
+fn signal(x: &RawTensor, n: usize) -> RawTensor {
+    let y = transformed(&x.untracked(), Kind::RealBack, n);
+    autodiff::custom(&[x], y, Keep::Nothing, move |call| {
+        let half = n / 2 + 1;
+        let counts: vec::Vec<f64> = (0..half).map(|k| if k == 0 || 2 * k == n { 1.0 } else { 2.0 }).collect();
+        let device = call.dy.device().without_autodiff();
+        let counts = RawTensor::from_slice(&device, &[half], kiln_ir::DType::F64, &counts).cast(call.dy.dtype());
+        [Some(spectrum(call.dy).mul(&counts))].into()
+    })
 }

@@ -1,7 +1,12 @@
 //! Signals: Fourier transforms and windows.
 
 mod fft;
+mod host;
+#[cfg(feature = "rustfft")]
+mod library;
 mod stft;
+#[cfg(not(feature = "rustfft"))]
+mod transform;
 mod window;
 
 pub use fft::{cfft, irfft, rfft};
