@@ -21,7 +21,7 @@ fn every_device_gets_the_same_sum_in_every_round() {
                 let own = &devices[k];
                 let round = |r: usize| {
                     let x = Tensor::<1>::from_data([(k * 100 + r) as f32, 0.1 * (k + 1) as f32], own);
-                    let op = if r % 2 == 0 { ReduceOperation::Sum } else { ReduceOperation::Mean };
+                    let op = if r.is_multiple_of(2) { ReduceOperation::Sum } else { ReduceOperation::Mean };
                     // The list's order is each device's own affair.
                     let mut list = devices.clone();
                     list.rotate_left(k);

@@ -35,26 +35,25 @@ std::thread_local! {
 pub(super) fn run(kind: Kind, n: usize, x: &HostTensor<'_>, out: &mut [u8]) -> Result<(), String> {
     match x.dtype {
         DType::F64 => WIDE.with_borrow_mut(|plans| {
-            rows(plans, kind, n, x.bytes, out, 8, bytemuck::pod_read_unaligned, |b, v: f64| b.copy_from_slice(&v.to_ne_bytes()))
+            rows(plans, (kind, n), x.bytes, out, 8, bytemuck::pod_read_unaligned, |b, v: f64| b.copy_from_slice(&v.to_ne_bytes()))
         }),
         DType::F16 => NARROW.with_borrow_mut(|plans| {
             let read = |b: &[u8]| bytemuck::pod_read_unaligned::<f16>(b).to_f32();
-            rows(plans, kind, n, x.bytes, out, 2, read, |b, v| b.copy_from_slice(&f16::from_f32(v).to_ne_bytes()))
+            rows(plans, (kind, n), x.bytes, out, 2, read, |b, v| b.copy_from_slice(&f16::from_f32(v).to_ne_bytes()))
         }),
         DType::BF16 => NARROW.with_borrow_mut(|plans| {
             let read = |b: &[u8]| bytemuck::pod_read_unaligned::<bf16>(b).to_f32();
-            rows(plans, kind, n, x.bytes, out, 2, read, |b, v| b.copy_from_slice(&bf16::from_f32(v).to_ne_bytes()))
+            rows(plans, (kind, n), x.bytes, out, 2, read, |b, v| b.copy_from_slice(&bf16::from_f32(v).to_ne_bytes()))
         }),
         _ => NARROW.with_borrow_mut(|plans| {
-            rows(plans, kind, n, x.bytes, out, 4, bytemuck::pod_read_unaligned, |b, v: f32| b.copy_from_slice(&v.to_ne_bytes()))
+            rows(plans, (kind, n), x.bytes, out, 4, bytemuck::pod_read_unaligned, |b, v: f32| b.copy_from_slice(&v.to_ne_bytes()))
         }),
     }
 }
 
 fn rows<T: FftNum>(
     plans: &mut Planners<T>,
-    kind: Kind,
-    n: usize,
+    (kind, n): (Kind, usize),
     bytes: &[u8],
     out: &mut [u8],
     size: usize,
