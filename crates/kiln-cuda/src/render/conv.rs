@@ -206,6 +206,7 @@ fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: u
         ("STAGES", stages),
         ("BRAIN", (k.dtype == DType::BF16) as usize),
         ("LAST", (way == Way::Last) as usize),
+        ("CLASSED", classed(k) as usize),
         ("LEFT_BY_DEPTH", by_depth.0 as usize),
         ("RIGHT_BY_DEPTH", by_depth.1 as usize),
     ];
@@ -258,7 +259,17 @@ fn order(k: &ConvKernel) -> String {
     if k.mode == ConvMode::WeightGrad && Way::of(k) == Some(Way::Last) {
         return "const ix column = n % X_GROUP * W_PLACES + n / X_GROUP;\n".into();
     }
+    if Way::of(k) == Some(Way::Last) && classed(k) {
+        return "const ix column = place_number(n);\n".into();
+    }
     "const ix column = n;\n".into()
+}
+
+/// Whether columns of an input's gradient are sorted by the kernel elements they meet: with strides, a place meets only some.
+fn classed(k: &ConvKernel) -> bool {
+    let strides = &k.attrs.stride;
+    let whole = k.x[2..].iter().zip(strides).all(|(n, s)| n.is_multiple_of(*s));
+    k.mode == ConvMode::InputGrad && strides.iter().any(|s| *s > 1) && whole && (k.w[0] / k.attrs.groups.max(1)).is_multiple_of(32)
 }
 
 /// Puts an operand channels last.

@@ -105,6 +105,13 @@ fn convolutions_of_half_floats_go_channels_last() {
         &Case { stride: &[2, 1], dilation: &[1, 2], padding: &[(0, 1), (2, 1)], groups: 2, x: &[3, 32, 9, 8], outputs: 16, ..base },
     );
     check_case(&mut draw, DType::BF16, &Case { x: &[1, 72, 6, 6], outputs: 136, stride: &[2, 2], ..base });
+    // Places that meet the same kernel elements are taken together.
+    check_case(&mut draw, DType::BF16, &Case { x: &[4, 8, 16, 16], outputs: 32, stride: &[2, 2], ..base });
+    check_case(
+        &mut draw,
+        DType::F16,
+        &Case { x: &[2, 8, 16, 16], outputs: 32, kernel: &[1, 1], padding: &[(0, 0), (0, 0)], stride: &[2, 1], ..base },
+    );
     check_case(&mut draw, DType::BF16, &Case { x: &[4, 8, 5, 5], outputs: 8, kernel: &[1, 1], padding: &[(0, 0), (0, 0)], stride: &[2, 2], ..base });
     let line = Case { x: &[2, 8, 300], outputs: 8, kernel: &[3], stride: &[1], dilation: &[1], padding: &[(1, 1)], groups: 1 };
     check_case(&mut draw, DType::BF16, &line);

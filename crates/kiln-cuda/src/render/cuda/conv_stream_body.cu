@@ -83,16 +83,35 @@ auto fetch = [&](ix k0, u32 stage) {
 };
 
 const i32 warp_m = warp % WARPS_M * 64, warp_n = warp / WARPS_M * 32;
+// Steps of 32 summed elements, of which a block whose columns are of one class takes the useful ones.
+#if MODE == 1 && CLASSED
+const ix last_column = n0 + SIDE_N < COLUMNS ? n0 + SIDE_N - 1 : (ix)COLUMNS - 1, kind_size = COLUMNS / (STRIDE_D * STRIDE_H * STRIDE_W);
+const bool one_class = n0 / kind_size == last_column / kind_size;
+#else
+const bool one_class = false;
+#endif
+auto from = [&](ix k) {
+    while (one_class && k < k_last && !useful(k, n0)) k = (k / ROW_GROUP + 1) * ROW_GROUP;
+    return k;
+};
+const ix start = from(k_first);
+ix ahead = start;
 #pragma unroll
 for (i32 s = 0; s < STAGES - 1; s++) {
-    if (k_first + s * 32 < k_last) fetch(k_first + s * 32, s);
+    if (ahead < k_last) {
+        fetch(ahead, s);
+        ahead = from(ahead + 32);
+    }
     copy_commit();
 }
 u32 stage = 0, next = STAGES - 1;
-for (ix k0 = k_first; k0 < k_last; k0 += 32) {
+for (ix k0 = start; k0 < k_last; k0 = from(k0 + 32)) {
     copy_wait<STAGES - 2>();
     __syncthreads();
-    if (k0 + (STAGES - 1) * 32 < k_last) fetch(k0 + (STAGES - 1) * 32, next);
+    if (ahead < k_last) {
+        fetch(ahead, next);
+        ahead = from(ahead + 32);
+    }
     copy_commit();
     const u32 left = base + stage * (LEFT_BYTES + RIGHT_BYTES), right = left + LEFT_BYTES;
 #pragma unroll
