@@ -107,12 +107,13 @@ fn core_peak() -> f64 {
 }
 
 /// A product of dense row-major matrices, `b` optionally given as `[n, k]`.
-fn product(bench: &Bench, pool: &dyn ParallelFor, name: &str, (batch, m, k, n): (usize, usize, usize, usize), turned: bool) {
+fn product(bench: &Bench, pool: &dyn ParallelFor, name: &str, (batch, m, k, n): (usize, usize, usize, usize), turned: [bool; 2]) {
     let (a, b) = (numbers(batch * m * k, 1), numbers(batch * k * n, 2));
     let mut out = Aligned::new(batch * m * n);
     let axis = |size: usize| Offsets::new(&[(batch, size as isize)]);
-    let left = Strided::new(a.as_ptr(), k as isize, 1, axis(m * k));
-    let (outer, inner) = if turned { (k as isize, 1) } else { (1, n as isize) };
+    let (outer, inner) = if turned[0] { (1, m as isize) } else { (k as isize, 1) };
+    let left = Strided::new(a.as_ptr(), outer, inner, axis(m * k));
+    let (outer, inner) = if turned[1] { (k as isize, 1) } else { (1, n as isize) };
     let right = Strided::new(b.as_ptr(), outer, inner, axis(k * n));
     let flops = 2.0 * (batch * m * k * n) as f64;
     let to = out.as_mut_ptr();
@@ -181,26 +182,30 @@ fn main() {
     let spin = pool::Spin::new(threads);
     let pool: &dyn ParallelFor = if threads == 1 { &Serial } else { &spin };
     for size in [64, 128, 256, 512, 1024, 2048] {
-        product(&bench, pool, &format!("sgemm {size}"), (1, size, size, size), false);
+        product(&bench, pool, &format!("sgemm {size}"), (1, size, size, size), [false; 2]);
     }
-    product(&bench, pool, "sgemm 512 turned", (1, 512, 512, 512), true);
-    product(&bench, pool, "sgemm 64x784x128", (1, 64, 784, 128), false);
-    product(&bench, pool, "sgemm 784x64x128", (1, 784, 64, 128), false);
-    product(&bench, pool, "mlp 512x784x512", (1, 512, 784, 512), false);
-    product(&bench, pool, "gpt 2048x384x1152", (1, 2048, 384, 1152), false);
-    product(&bench, pool, "gpt 2048x384x1536", (1, 2048, 384, 1536), false);
-    product(&bench, pool, "gpt 2048x1536x384", (1, 2048, 1536, 384), false);
-    product(&bench, pool, "gpt attention 48x256x64x256", (48, 256, 64, 256), true);
-    product(&bench, pool, "gpt attention 48x256x256x64", (48, 256, 256, 64), false);
-    product(&bench, pool, "wgrad 384x2048x1536", (1, 384, 2048, 1536), false);
-    product(&bench, pool, "small sum 64x36864x288", (1, 64, 36864, 288), false);
-    product(&bench, pool, "gemv 1x4096x4096", (1, 1, 4096, 4096), false);
-    product(&bench, pool, "gemv 1x4096x4096 turned", (1, 1, 4096, 4096), true);
-    product(&bench, pool, "gemv 1x384x1536", (1, 1, 384, 1536), false);
-    product(&bench, pool, "skinny 4x4096x4096", (1, 4, 4096, 4096), false);
-    product(&bench, pool, "skinny 8x4096x4096", (1, 8, 4096, 4096), false);
-    product(&bench, pool, "skinny 8x4096x4096 turned", (1, 8, 4096, 4096), true);
-    product(&bench, pool, "skinny 16x4096x4096", (1, 16, 4096, 4096), false);
+    product(&bench, pool, "sgemm 512 turned", (1, 512, 512, 512), [false, true]);
+    product(&bench, pool, "sgemm 64x784x128", (1, 64, 784, 128), [false; 2]);
+    product(&bench, pool, "sgemm 784x64x128", (1, 784, 64, 128), [false; 2]);
+    product(&bench, pool, "mlp 512x784x512", (1, 512, 784, 512), [false; 2]);
+    product(&bench, pool, "gpt 2048x384x1152", (1, 2048, 384, 1152), [false; 2]);
+    product(&bench, pool, "gpt 2048x384x1536", (1, 2048, 384, 1536), [false; 2]);
+    product(&bench, pool, "gpt 2048x1536x384", (1, 2048, 1536, 384), [false; 2]);
+    product(&bench, pool, "gpt attention 48x256x64x256", (48, 256, 64, 256), [false, true]);
+    product(&bench, pool, "gpt attention 48x256x256x64", (48, 256, 256, 64), [false; 2]);
+    for (m, n) in [(384, 1536), (1536, 384), (384, 1152), (384, 384)] {
+        product(&bench, pool, &format!("gpt weight gradient {m}x2048x{n}"), (1, m, 2048, n), [true, false]);
+    }
+    product(&bench, pool, "mlp weight gradient 784x64x512", (1, 784, 64, 512), [true, false]);
+    product(&bench, pool, "mlp weight gradient 784x512x512", (1, 784, 512, 512), [true, false]);
+    product(&bench, pool, "small sum 64x36864x288", (1, 64, 36864, 288), [false; 2]);
+    product(&bench, pool, "gemv 1x4096x4096", (1, 1, 4096, 4096), [false; 2]);
+    product(&bench, pool, "gemv 1x4096x4096 turned", (1, 1, 4096, 4096), [false, true]);
+    product(&bench, pool, "gemv 1x384x1536", (1, 1, 384, 1536), [false; 2]);
+    product(&bench, pool, "skinny 4x4096x4096", (1, 4, 4096, 4096), [false; 2]);
+    product(&bench, pool, "skinny 8x4096x4096", (1, 8, 4096, 4096), [false; 2]);
+    product(&bench, pool, "skinny 8x4096x4096 turned", (1, 8, 4096, 4096), [false, true]);
+    product(&bench, pool, "skinny 16x4096x4096", (1, 16, 4096, 4096), [false; 2]);
     let layers: [(&str, Conv); 12] = [
         ("conv cnn 1", square(64, 1, 32, 1, [28, 3, 1, 0])),
         ("conv cnn 2", square(64, 32, 64, 1, [26, 3, 1, 0])),
