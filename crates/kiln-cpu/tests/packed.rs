@@ -74,7 +74,7 @@ fn convolutions_follow_weights_that_are_written_in_place() {
                     let y = run(&forward, &[xs.clone(), ws.clone()]);
                     agree(&read(&y[0], &expected[0]), &expected[0]);
                 }
-                let written = run(&double, &[ws.clone()]);
+                let written = run(&double, std::slice::from_ref(&ws));
                 assert!(written[0].same_as(&ws), "the sum is written over its operand");
                 w = interp::run(&double, &[w], &[]).unwrap().remove(0);
             }

@@ -122,7 +122,6 @@ isa!(f64_neon, "neon", float64x2_t, f64, mr 8, registers 3, rows [1 2 3 4 5 6 7 
 
 isa!(f32_plain, "plain", Plain<f32, 4>, f32, mr 4, registers 2, rows [1 2 3 4]);
 isa!(f64_plain, "plain", Plain<f64, 2>, f64, mr 4, registers 2, rows [1 2 3 4]);
-isa!(i32_plain, "plain", Plain<i32, 4>, i32, mr 4, registers 2, rows [1 2 3 4]);
 isa!(i64_plain, "plain", Plain<i64, 2>, i64, mr 4, registers 2, rows [1 2 3 4]);
 
 /// True if this machine has the features the AVX-512 kernels are compiled for.
@@ -219,18 +218,13 @@ macro_rules! choose {
 choose!(f32, f32_avx512, f32_avx2, f32_neon, f32_plain);
 choose!(f64, f64_avx512, f64_avx2, f64_neon, f64_plain);
 
-macro_rules! plain {
-    ($t:ty, $plain:ident) => {
-        #[allow(private_interfaces)]
-        impl Scalar for $t {
-            fn kernels() -> &'static Kernels<Self> {
-                &$plain::KERNELS
-            }
-        }
-    };
+// Integers of every width are widened to 64 bits.
+#[allow(private_interfaces)]
+impl Scalar for i64 {
+    fn kernels() -> &'static Kernels<Self> {
+        &i64_plain::KERNELS
+    }
 }
-plain!(i32, i32_plain);
-plain!(i64, i64_plain);
 
 /// Name of the instruction set that contractions of `E` use now.
 pub fn isa_name<E: Scalar>() -> &'static str {

@@ -60,7 +60,7 @@ macro_rules! int_element {
         }
     )*};
 }
-int_element!(i8, i16, i32, i64, u8, u16, u32, u64);
+int_element!(i64);
 
 /// One register of `N` elements.
 ///
