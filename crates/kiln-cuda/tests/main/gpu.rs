@@ -212,3 +212,12 @@ fn a_missing_gpu_is_named() {
     let e = CudaRuntime::open(1000).expect_err("no machine has so many");
     assert!(e.to_string().contains("there is no GPU 1000"), "{e}");
 }
+
+#[test]
+fn a_machine_without_a_gpu_is_told_what_is_missing() {
+    if device().is_some() {
+        return;
+    }
+    let e = CudaRuntime::open(0).expect_err("there is no GPU here").to_string();
+    assert!(["libcuda", "GPU", "libnvrtc"].iter().any(|part| e.contains(part)), "{e}");
+}
