@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use regex_lite::Regex;
+use regex::Regex;
 
 /// Chooses tensors by their path. A tensor is chosen if any of the criteria holds; a filter without criteria chooses nothing.
 ///

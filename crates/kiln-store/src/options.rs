@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use regex_lite::Regex;
+use regex::Regex;
 
 use crate::{ApplyResult, KeyRemapper, ModuleAdapter, ModuleSnapshot, PathFilter, burn_pack, map_indices_contiguous, map_indices_contiguous_except};
 

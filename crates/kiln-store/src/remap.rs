@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use regex_lite::Regex;
+use regex::Regex;
 
 use crate::burn_pack::Tensor;
 
@@ -12,7 +12,7 @@ use crate::burn_pack::Tensor;
 /// use kiln_store::KeyRemapper;
 /// let remapper = KeyRemapper::new().add_pattern(r"^transformer\.h\.(\d+)\.", "layers.$1.")?;
 /// # assert_eq!(remapper.patterns.len(), 1);
-/// # Ok::<(), regex_lite::Error>(())
+/// # Ok::<(), regex::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct KeyRemapper {
@@ -31,7 +31,7 @@ impl KeyRemapper {
     /// # Errors
     ///
     /// `from` is no regular expression.
-    pub fn add_pattern<S1, S2>(mut self, from: S1, to: S2) -> Result<Self, regex_lite::Error>
+    pub fn add_pattern<S1, S2>(mut self, from: S1, to: S2) -> Result<Self, regex::Error>
     where
         S1: AsRef<str>,
         S2: Into<String>,
@@ -50,7 +50,7 @@ impl KeyRemapper {
     /// # Errors
     ///
     /// One of them is no regular expression.
-    pub fn from_patterns<S1, S2>(patterns: Vec<(S1, S2)>) -> Result<Self, regex_lite::Error>
+    pub fn from_patterns<S1, S2>(patterns: Vec<(S1, S2)>) -> Result<Self, regex::Error>
     where
         S1: AsRef<str>,
         S2: Into<String>,
@@ -63,7 +63,7 @@ impl KeyRemapper {
     /// # Errors
     ///
     /// One of them is no regular expression.
-    pub fn from_pattern_iter<I, S1, S2>(iter: I) -> Result<Self, regex_lite::Error>
+    pub fn from_pattern_iter<I, S1, S2>(iter: I) -> Result<Self, regex::Error>
     where
         I: IntoIterator<Item = (S1, S2)>,
         S1: AsRef<str>,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use kiln_tensor::Bytes;
-use regex_lite::Regex;
+use regex::Regex;
 
 use crate::burn_pack::Tensor;
 use crate::burnpack_store::added;

@@ -10,7 +10,7 @@ use super::ParamGroupError;
 /// A compiled pattern, stored as its text.
 #[cfg(feature = "std")]
 #[derive(Clone, Debug)]
-pub(super) struct Pattern(regex_lite::Regex);
+pub(super) struct Pattern(regex::Regex);
 
 /// A compiled pattern: without `std` there is none.
 #[cfg(not(feature = "std"))]
@@ -20,7 +20,7 @@ pub(super) enum Pattern {}
 #[cfg(feature = "std")]
 impl Pattern {
     pub(super) fn new(text: &str) -> Result<Self, ParamGroupError> {
-        regex_lite::Regex::new(text).map(Self).map_err(|error| ParamGroupError::InvalidPatternError(format!("`{text}`: {error}")))
+        regex::Regex::new(text).map(Self).map_err(|error| ParamGroupError::InvalidPatternError(format!("`{text}`: {error}")))
     }
 
     pub(super) fn is_match(&self, path: &str) -> bool {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-use regex_lite::Regex;
+use regex::Regex;
 
 use super::{PytorchError, PytorchReader};
 use crate::burn_pack::Tensor;
