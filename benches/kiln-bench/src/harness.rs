@@ -14,6 +14,7 @@ pub struct Bench {
 }
 
 /// What one run of a workload amounts to, for a rate.
+#[derive(Clone, Copy)]
 pub enum Work {
     /// Floating-point operations.
     Flops(f64),
@@ -78,6 +79,37 @@ impl Bench {
         println!(
             "{{\"framework\": \"kiln\", \"workload\": \"{workload}\", \"dtype\": \"f32\", \"median_s\": {median:e}, \"min_s\": {min:e}, \"n\": {n}, \
              \"extra\": {{\"first_s\": {first:e}, \"cpu_s\": {cpu:e}, \"foreign_cpu\": {foreign:.3}, \"threads\": {}{rate}}}}}",
+            self.threads
+        );
+    }
+}
+
+impl Bench {
+    /// Times `f`, which runs the workload once and says how long the part of interest and the whole took: the part is reported as the workload's time, with
+    /// the median of the whole and the part's share of it. The first runs don't count.
+    pub fn run_partly(&mut self, workload: &str, mut f: impl FnMut() -> (f64, f64)) {
+        wait_for_quiet(self.gate);
+        for _ in 0..5 {
+            f();
+        }
+        let before = Ticks::now();
+        let start = Instant::now();
+        let mut samples = Vec::new();
+        while samples.len() < 10 || (start.elapsed().as_secs_f64() < 2.0 && samples.len() < 2000) {
+            samples.push(f());
+        }
+        let foreign = Ticks::now().since(&before).foreign_share(start.elapsed());
+        let middle = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            (values[values.len() / 2], values[0])
+        };
+        let (median, min) = middle(samples.iter().map(|(part, _)| *part).collect());
+        let (whole, _) = middle(samples.iter().map(|(_, whole)| *whole).collect());
+        let (share, _) = middle(samples.iter().map(|(part, whole)| part / whole).collect());
+        println!(
+            "{{\"framework\": \"kiln\", \"workload\": \"{workload}\", \"dtype\": \"f32\", \"median_s\": {median:e}, \"min_s\": {min:e}, \"n\": {}, \
+             \"extra\": {{\"whole_s\": {whole:e}, \"share\": {share:.4}, \"foreign_cpu\": {foreign:.3}, \"threads\": {}}}}}",
+            samples.len(),
             self.threads
         );
     }

@@ -8,6 +8,10 @@ mod accelerator;
 #[cfg(feature = "cuda")]
 mod amp;
 #[cfg(not(feature = "cuda"))]
+mod clocked;
+#[cfg(not(feature = "cuda"))]
+mod files;
+#[cfg(not(feature = "cuda"))]
 mod gpt;
 #[cfg(not(feature = "cuda"))]
 mod harness;
@@ -51,4 +55,5 @@ fn on_cpu(filter: Vec<String>, list: bool) {
     operations::run(&mut bench, &device);
     training::run(&mut bench, &device);
     inference::run(&mut bench, &device);
+    files::run(&mut bench, &device);
 }

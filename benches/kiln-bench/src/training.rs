@@ -1,6 +1,8 @@
 //! Training steps: forward, loss, backward and optimizer of an MLP, a CNN and the GPT.
 
 #[cfg(not(feature = "cuda"))]
+use crate::clocked::Clock;
+#[cfg(not(feature = "cuda"))]
 use crate::gpt::{Gpt, SEQ, VOCAB};
 #[cfg(not(feature = "cuda"))]
 use crate::harness::{Bench, Work};
@@ -72,38 +74,69 @@ impl Cnn {
 }
 
 #[cfg(not(feature = "cuda"))]
-/// Times whole optimizer steps on one fixed batch.
-fn train<M: Module>(bench: &mut Bench, name: &str, device: &Device, model: M, mut optimizer: ModuleOptimizer, loss: impl Fn(&M) -> Tensor<1>) {
+/// How the steps of a workload are timed.
+enum Timing<'a> {
+    /// As a whole.
+    Whole,
+    /// The part outside of kernels, on the clock's device.
+    Outside(&'a Clock),
+}
+
+#[cfg(not(feature = "cuda"))]
+/// Times optimizer steps on one fixed batch.
+fn train<M: Module>(
+    bench: &mut Bench,
+    (name, timing): (&str, &Timing<'_>),
+    device: &Device,
+    model: M,
+    mut optimizer: ModuleOptimizer,
+    loss: impl Fn(&M) -> Tensor<1>,
+) {
     let mut model = Some(model);
-    bench.run(name, 1, Work::None, || {
+    let step = || {
         let current = model.take().expect("the step puts the model back");
         let grads = GradientsParams::from_grads(loss(&current).backward(), &current);
         model = Some(optimizer.step(1e-3, current, grads));
         device.sync().expect("the CPU does not fail");
-    });
+    };
+    match timing {
+        Timing::Whole => bench.run(name, 1, Work::None, step),
+        Timing::Outside(clock) => clock.run(bench, name, step),
+    }
 }
 
 #[cfg(not(feature = "cuda"))]
 /// Runs the wanted workloads.
 pub fn run(bench: &mut Bench, device: &Device) {
+    steps(bench, device, &Timing::Whole, "");
+    let clock = Clock::new();
+    steps(bench, &clock.device, &Timing::Outside(&clock), "outside_");
+}
+
+#[cfg(not(feature = "cuda"))]
+/// The steps, their names behind a prefix.
+fn steps(bench: &mut Bench, device: &Device, timing: &Timing<'_>, prefix: &str) {
     let device = &device.clone().autodiff();
     let entropy = CrossEntropyLossConfig::new().init(device);
     for (name, batch) in [("mlp_train_b64", 64), ("mlp_train_b512", 512)] {
-        if bench.wants(name) {
+        let name = format!("{prefix}{name}");
+        if bench.wants(&name) {
             let (x, y) = (floats(device, [batch, 784], 0), labels(device, [batch], 10, 0));
             let loss = |m: &Mlp| entropy.forward(m.forward(x.clone()), y.clone());
-            train(bench, name, device, Mlp::new(device), AdamConfig::new().init(), loss);
+            train(bench, (&name, timing), device, Mlp::new(device), AdamConfig::new().init(), loss);
         }
     }
-    if bench.wants("cnn_train_b64") {
+    let name = format!("{prefix}cnn_train_b64");
+    if bench.wants(&name) {
         let (x, y) = (floats(device, [64, 1, 28, 28], 0), labels(device, [64], 10, 0));
         let loss = |m: &Cnn| entropy.forward(m.forward(x.clone()), y.clone());
-        train(bench, "cnn_train_b64", device, Cnn::new(device), AdamConfig::new().init(), loss);
+        train(bench, (&name, timing), device, Cnn::new(device), AdamConfig::new().init(), loss);
     }
-    if bench.wants("gpt_train_b8") {
+    let name = format!("{prefix}gpt_train_b8");
+    if bench.wants(&name) {
         let x = labels(device, [8, SEQ], VOCAB as u64, 0);
         let y = labels(device, [8 * SEQ], VOCAB as u64, 1);
         let loss = |m: &Gpt| entropy.forward(m.forward(x.clone()).reshape([8 * SEQ, VOCAB]), y.clone());
-        train(bench, "gpt_train_b8", device, Gpt::new(device), AdamWConfig::new().init(), loss);
+        train(bench, (&name, timing), device, Gpt::new(device), AdamWConfig::new().init(), loss);
     }
 }

@@ -6,7 +6,7 @@ use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_ir::runtime::Storage as DeviceStorage;
-use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, OutputSpec, Place, Program, Runtime, RuntimeError};
+use kiln_ir::{Buffer, DType, DeviceInfo, Executable, HostMemory, Kernel, Limits, MemoryUse, OutputSpec, Place, Program, Runtime, RuntimeError};
 use spin::Mutex;
 
 use crate::contract::packed::PackedCopy;
@@ -26,14 +26,55 @@ pub struct CpuRuntime {
 /// The inside of this runtime's buffers.
 #[derive(Debug)]
 struct Block {
-    storage: Storage,
+    memory: Memory,
     /// Weights that contractions have packed.
     packed: PackedCopy,
 }
 
+/// Where a block lies.
+#[derive(Debug)]
+enum Memory {
+    Owned(Storage),
+    Borrowed(Borrowed),
+}
+
+/// Memory of another owner: only read, since a borrowed buffer is never unique and so never donated.
+struct Borrowed {
+    pointer: *const u8,
+    bytes: usize,
+    _owner: Arc<dyn HostMemory>,
+}
+
+// SAFETY: the memory is only read, and its owner may be sent and shared.
+unsafe impl Send for Borrowed {}
+// SAFETY: as above.
+unsafe impl Sync for Borrowed {}
+
+impl core::fmt::Debug for Borrowed {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Borrowed({} bytes)", self.bytes)
+    }
+}
+
 impl Block {
     fn new(storage: Storage) -> Self {
-        Block { storage, packed: PackedCopy::default() }
+        Block { memory: Memory::Owned(storage), packed: PackedCopy::default() }
+    }
+
+    /// Address of the first byte. Only owned memory may be written through it.
+    fn as_ptr(&self) -> *mut u8 {
+        match &self.memory {
+            Memory::Owned(storage) => storage.as_ptr(),
+            Memory::Borrowed(memory) => memory.pointer.cast_mut(),
+        }
+    }
+
+    fn as_slice(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Owned(storage) => storage.as_slice(),
+            // SAFETY: the owner lives as long as this block, and until then keeps the bytes where and what they are.
+            Memory::Borrowed(memory) => unsafe { core::slice::from_raw_parts(memory.pointer, memory.bytes) },
+        }
     }
 
     /// The inside of a buffer, if this runtime made it.
@@ -97,12 +138,9 @@ impl CpuRuntime {
         Ok(Cache::global().allocate(bytes)?)
     }
 
-    /// The memory inside a buffer of this runtime.
-    fn storage(buffer: &Buffer) -> Result<&Storage, RuntimeError> {
-        match Block::of(buffer) {
-            Some(block) => Ok(&block.storage),
-            None => Err(RuntimeError::Unsupported("a buffer of another device".into())),
-        }
+    /// The inside of a buffer of this runtime.
+    fn inside(buffer: &Buffer) -> Result<&Block, RuntimeError> {
+        Block::of(buffer).ok_or_else(|| RuntimeError::Unsupported("a buffer of another device".into()))
     }
 
     /// Where every buffer of the program is in this run.
@@ -122,7 +160,13 @@ impl CpuRuntime {
                 }
             };
             match place {
-                Some(buffer) if buffer.bytes() >= spec.bytes() => list.push(Self::storage(buffer)?.as_ptr()),
+                Some(buffer) if buffer.bytes() >= spec.bytes() => {
+                    let pointer = Self::inside(buffer)?.as_ptr();
+                    if pointer.addr() & (spec.dtype.size() - 1) != 0 {
+                        return Err(RuntimeError::Kernel(format!("an {kind} that is not aligned for {}", spec.dtype)));
+                    }
+                    list.push(pointer);
+                }
                 Some(buffer) => {
                     return Err(RuntimeError::Kernel(format!("an {kind} of {} bytes where the program needs {}", buffer.bytes(), spec.bytes())));
                 }
@@ -161,8 +205,19 @@ impl Runtime for CpuRuntime {
         Ok(Buffer::new(Arc::new(Block::new(storage)), bytes.len()))
     }
 
+    fn adopt(&self, memory: Arc<dyn HostMemory>) -> Result<Buffer, RuntimeError> {
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        let (pointer, bytes) = (memory.bytes().as_ptr(), memory.bytes().len());
+        let memory = Memory::Borrowed(Borrowed { pointer, bytes, _owner: memory });
+        Ok(Buffer::borrowed(Arc::new(Block { memory, packed: PackedCopy::default() }), bytes))
+    }
+
+    fn host_bytes<'a>(&self, buffer: &'a Buffer) -> Option<&'a [u8]> {
+        Block::of(buffer).map(Block::as_slice)
+    }
+
     fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
-        let bytes = Self::storage(buffer)?.as_slice();
+        let bytes = Self::inside(buffer)?.as_slice();
         if bytes.len() < out.len() {
             return Err(RuntimeError::Kernel(format!("cannot read {} bytes of a buffer of {}", out.len(), bytes.len())));
         }

@@ -1,4 +1,5 @@
 //! Integration tests of the CPU runtime.
+mod borrowed;
 mod contract;
 mod fuzz;
 mod kernels;

@@ -11,6 +11,14 @@ use crate::{DType, Kernel, Program};
 pub struct Buffer {
     storage: Arc<dyn Storage>,
     bytes: usize,
+    /// The memory belongs to somebody else and is only read.
+    borrowed: bool,
+}
+
+/// Memory of the host with an owner of its own, such as a part of a mapped file. As long as the owner lives, its bytes stay where and what they are.
+pub trait HostMemory: Send + Sync {
+    /// The bytes; every call gives the same.
+    fn bytes(&self) -> &[u8];
 }
 
 /// The inside of a [`Buffer`]: freed (given back to its allocator) on drop.
@@ -22,7 +30,12 @@ pub trait Storage: Any + Send + Sync + Debug {
 impl Buffer {
     /// Wraps a runtime's storage.
     pub fn new(storage: Arc<dyn Storage>, bytes: usize) -> Self {
-        Buffer { storage, bytes }
+        Buffer { storage, bytes, borrowed: false }
+    }
+
+    /// Wraps a runtime's storage around memory that is not its own, and which nothing may write.
+    pub fn borrowed(storage: Arc<dyn Storage>, bytes: usize) -> Self {
+        Buffer { storage, bytes, borrowed: true }
     }
 
     /// Size in bytes.
@@ -35,9 +48,9 @@ impl Buffer {
         &*self.storage
     }
 
-    /// Whether no one else holds this memory.
+    /// Whether no one else holds this memory, so that it may be written. Borrowed memory is never unique.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.storage) == 1
+        !self.borrowed && Arc::strong_count(&self.storage) == 1
     }
 
     /// Whether both are the same memory.
@@ -133,6 +146,14 @@ pub trait Runtime: Send + Sync {
     fn alloc(&self, bytes: usize) -> Result<Buffer, RuntimeError>;
     /// Copies host bytes into a new buffer.
     fn upload(&self, bytes: &[u8]) -> Result<Buffer, RuntimeError>;
+    /// Makes a buffer of host memory. A device that computes in host memory may use it where it lies; others copy it.
+    fn adopt(&self, memory: Arc<dyn HostMemory>) -> Result<Buffer, RuntimeError> {
+        self.upload(memory.bytes())
+    }
+    /// The bytes of a buffer that lies in host memory. Nothing writes a buffer that somebody else holds, so they stay as they are.
+    fn host_bytes<'a>(&self, _buffer: &'a Buffer) -> Option<&'a [u8]> {
+        None
+    }
     /// Copies a buffer to the host, after everything launched before; `out` has the buffer's size.
     fn download(&self, buffer: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError>;
     /// Prepares a program.

@@ -72,9 +72,10 @@ fn a_file_in_the_way_is_kept_unless_it_may_be_replaced() {
     assert_eq!(error.kind, PackErrorKind::AlreadyExists);
     let error = Writer::new(Vec::new()).overwrite(false).write_to_file_in_place(&path).expect_err("in the way");
     assert_eq!(error.to_string(), format!("{}: exists already", path.display()));
-    assert!(Reader::open(&path).expect("readable").entry("old").is_some());
+    let old = Reader::open(&path).expect("readable").bytes("old").expect("is there");
     Writer::new(Vec::new()).write_to_file_in_place(&path).expect("replaced by default");
     assert_eq!(folder.names(), ["model.bpk"]);
+    assert_eq!(old[..], [0], "what was read before stays");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod adapters;
 mod allocations;
 mod codec;
 mod contents;
+mod mapped;
 mod model;
 mod mutations;
 mod names;

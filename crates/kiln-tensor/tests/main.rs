@@ -20,6 +20,7 @@ mod printing;
 mod pytorch;
 mod raw;
 mod shape;
+mod sharing;
 #[cfg(feature = "signal")]
 mod signal;
 mod slice;

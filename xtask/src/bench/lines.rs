@@ -12,6 +12,8 @@ pub struct Line {
     pub workload: String,
     /// Seconds of one run.
     pub median: f64,
+    /// For a part of a workload: its share of the whole's time.
+    pub share: Option<f64>,
     /// Share of the cores that other processes used meanwhile.
     pub foreign: f64,
     /// The line as printed.
@@ -26,6 +28,7 @@ impl Line {
             framework: value["framework"].as_str()?.into(),
             workload: value["workload"].as_str()?.into(),
             median: value["median_s"].as_f64()?,
+            share: value["extra"]["share"].as_f64(),
             foreign: value["extra"]["foreign_cpu"].as_f64().unwrap_or(0.0),
             text: text.into(),
         })

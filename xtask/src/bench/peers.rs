@@ -22,11 +22,15 @@ pub enum Group {
     Resnet,
     /// What only Kiln has: recording and replay.
     Own,
+    /// The part of training steps outside of kernels.
+    Outside,
+    /// Weight files beside plain files of the same size.
+    Files,
 }
 
 impl Group {
     /// Every group, in the order of running.
-    pub const ALL: [Self; 6] = [Self::Gemm, Self::Ops, Self::Small, Self::Gpt, Self::Resnet, Self::Own];
+    pub const ALL: [Self; 8] = [Self::Gemm, Self::Ops, Self::Small, Self::Gpt, Self::Resnet, Self::Own, Self::Outside, Self::Files];
 
     /// Its workloads.
     pub fn workloads(self) -> &'static [&'static str] {
@@ -46,12 +50,14 @@ impl Group {
             Self::Gpt => &["gpt_train_b8", "gpt_fwd_b8", "gpt_decode_128"],
             Self::Resnet => &["resnet18_b1", "resnet18_b8"],
             Self::Own => &["record_x1000", "record_tape_x1000", "replay_1"],
+            Self::Outside => &["outside_mlp_train_b64", "outside_mlp_train_b512", "outside_cnn_train_b64", "outside_gpt_train_b8"],
+            Self::Files => &["save_plain", "save_safetensors", "read_plain", "load_safetensors", "load_and_sum", "sum_loaded"],
         }
     }
 
     /// Whether peers have these workloads.
     pub fn has_peers(self) -> bool {
-        self != Self::Own
+        !matches!(self, Self::Own | Self::Outside | Self::Files)
     }
 }
 

@@ -62,7 +62,8 @@ fn shown(line: &Line) -> String {
     } else {
         0
     };
-    format!("{value:.digits$} {unit}{mark}")
+    let share = line.share.map_or(String::new(), |share| format!(" ({:.1} % of the step)", share * 100.0));
+    format!("{value:.digits$} {unit}{mark}{share}")
 }
 
 #[cfg(test)]
@@ -71,13 +72,19 @@ mod tests {
     use crate::bench::lines::Line;
 
     fn line(framework: &str, median: f64, foreign: f64) -> Line {
-        Line { framework: framework.into(), workload: "w".into(), median, foreign, text: String::new() }
+        Line { framework: framework.into(), workload: "w".into(), median, share: None, foreign, text: String::new() }
     }
 
     #[test]
     fn the_ratio_is_to_the_best_peer() {
         let text = render(&[line("kiln", 1.5e-3, 0.0), line("slow", 4e-3, 0.0), line("fast", 1e-3, 0.0)]);
         assert!(text.contains("| w | 1.50 ms | fast 1.00 ms | 1.50 | fast 1.00 ms, slow 4.00 ms |"), "{text}");
+    }
+
+    #[test]
+    fn a_part_shows_its_share() {
+        let part = Line { share: Some(0.0314), ..line("kiln", 2e-6, 0.0) };
+        assert!(render(&[part]).contains("| 2.00 us (3.1 % of the step) |"));
     }
 
     #[test]

@@ -30,7 +30,8 @@ impl SafetensorsReader {
     }
 
     /// Maps the file at `path` and reads its header. The tensors' bytes come from the file when they are asked for; it must not be changed in
-    /// place meanwhile.
+    /// place as long as they live, nor as long as tensors live that were made of them: on the CPU these read the file's memory themselves. Replacing the
+    /// file by another of its name, as Kiln's writers do, is no change in place.
     ///
     /// # Errors
     ///

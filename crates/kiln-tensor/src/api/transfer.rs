@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::Tensor;
 use super::creation::TensorCreationOptions;
 use super::kind::{self, Basic};
-use crate::data::{Bytes, TensorData, TensorReadError};
+use crate::data::{TensorData, TensorReadError};
 use crate::device::Device;
 use crate::dtype::{BoolStore, DType};
 use crate::element::Element;
@@ -27,7 +27,8 @@ impl RawTensor {
         // All booleans are stored as one byte on a device.
         let stated = data.dtype();
         let data = if stated.is_bool() { data.convert::<bool>() } else { data };
-        Self::from_bytes(device, data.shape(), dtype, data.as_bytes()).labelled(stated)
+        let (bytes, shape, _) = data.into_parts();
+        Self::from_memory(device, &shape, dtype, bytes).labelled(stated)
     }
 
     /// The values. Computes them if they are pending.
@@ -35,8 +36,7 @@ impl RawTensor {
     /// # Errors
     /// What went wrong while the tensor was computed or copied.
     pub fn to_data(&self) -> Result<TensorData, ExecutionError> {
-        let mut bytes = Bytes::zeroed(self.numel() * self.dtype().size(), self.dtype().size());
-        self.read_into(&mut bytes)?;
+        let bytes = self.to_memory()?;
         Ok(match self.api_dtype() {
             crate::DType::Bool(store) => {
                 TensorData::from_bytes(bytes, self.dims(), crate::DType::Bool(BoolStore::Native)).convert_dtype(store.into())
@@ -67,7 +67,7 @@ fn scalar<E: Element>(raw: &RawTensor) -> Result<E, TensorReadError> {
 }
 
 impl<const D: usize, K: Basic> Tensor<D, K> {
-    /// The values. Computes what is pending.
+    /// The values. Computes what is pending. Large ones on the CPU share the tensor's memory until somebody writes them.
     ///
     /// ```
     /// use kiln_tensor::{Device, Tensor, TensorData};
@@ -96,7 +96,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         self.raw.to_data()
     }
 
-    /// The values. Computes what is pending.
+    /// The values. Computes what is pending. Large ones on the CPU share the tensor's memory until somebody writes them.
     ///
     /// ```
     /// use kiln_tensor::{Device, Tensor};

@@ -135,6 +135,7 @@ impl Bytes {
     }
 
     /// Keeps `owner` and shares its bytes, such as those of a mapped file or a constant, without copying them. Writing copies them first.
+    /// A tensor on the CPU made of large ones shares them too.
     ///
     /// ```
     /// use kiln_tensor::Bytes;
@@ -193,6 +194,11 @@ impl Bytes {
                 Self { memory: Memory::Shared(Arc::new(memory)), range: self.range }
             }
         }
+    }
+
+    /// Whether clones share the memory, so that nobody ever writes it.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.memory, Memory::Shared(_))
     }
 
     /// The bytes `start..end`, sharing the allocation if it is shared, else as a copy.

@@ -31,7 +31,8 @@ impl Reader {
     }
 
     /// Maps the file at `path`, or at `path` with the extension `bpk` if no file is at `path` itself, and reads its index. The tensors'
-    /// bytes come from the file when they are asked for; it must not be changed in place meanwhile ([`AtomicFile`](super::AtomicFile)
+    /// bytes come from the file when they are asked for; it must not be changed in place as long as they live, nor as
+    /// long as tensors live that were made of them: on the CPU these read the file's memory themselves ([`AtomicFile`](super::AtomicFile)
     /// replaces it instead).
     ///
     /// # Errors

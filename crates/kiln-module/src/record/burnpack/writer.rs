@@ -310,7 +310,8 @@ mod files {
             }
         }
 
-        /// Writes straight to `path`: for a file system that has no room for two files. A crash or an error leaves a broken file.
+        /// Writes straight to `path`: for a file system that has no room for two files. A crash or an error leaves a broken file. A file that is
+        /// there is removed first, not written over: tensors that were loaded from it may still read its bytes where they lie.
         ///
         /// # Errors
         ///
@@ -318,7 +319,7 @@ mod files {
         pub fn write_to_file_in_place(self, path: impl AsRef<Path>) -> Result<(), PackFileError> {
             let path = self.destination(path.as_ref())?;
             let file = match self.overwrite {
-                true => File::create(&path),
+                true => replaced(&path),
                 false => File::create_new(&path),
             };
             let file = file.map_err(|error| io(&path, error))?;
@@ -350,6 +351,15 @@ mod files {
             self.emit(&path.display().to_string(), put)?;
             file.flush().map_err(|error| io(path, error))
         }
+    }
+
+    /// A new file in the place of what is there; a symbolic link stays one, and what is no file is written as it is.
+    fn replaced(path: &Path) -> std::io::Result<File> {
+        let path = if path.is_symlink() { std::fs::canonicalize(path)? } else { path.to_path_buf() };
+        if path.is_file() {
+            std::fs::remove_file(&path)?;
+        }
+        File::create(&path)
     }
 
     fn io(path: &Path, error: std::io::Error) -> PackFileError {
