@@ -21,6 +21,8 @@ use kiln::tensor::{DType, Device, Distribution, Int, Tensor};
 struct Bench<'a> {
     filter: &'a [String],
     list: bool,
+    /// Whether steps are only printed.
+    on_paper: bool,
     device: &'a Device,
 }
 
@@ -39,6 +41,23 @@ impl Bench<'_> {
 
     /// Times `f`, which starts its work on the device. `together`: how many starts a sample has before it waits, so that waiting does not count for short work.
     fn time(&self, workload: &str, dtype: &str, together: usize, figure: impl Fn(f64) -> String, mut f: impl FnMut()) {
+        if self.on_paper {
+            println!("== {workload} {dtype}");
+            crate::paper::print(true);
+            f();
+            ok(self.device.flush());
+            f();
+            crate::paper::print(false);
+            // What the host does for a step: recording, finding the program, handing it over.
+            for _ in 0..20 {
+                f();
+            }
+            let start = Instant::now();
+            for _ in 0..200 {
+                f();
+            }
+            return println!("host: {:.1} us a step", start.elapsed().as_secs_f64() * 1e6 / 200.0);
+        }
         let start = Instant::now();
         f();
         ok(self.device.sync());
@@ -94,8 +113,8 @@ fn rate(what: &'static str, count: f64) -> impl Fn(f64) -> String {
 }
 
 /// Runs the wanted workloads.
-pub fn run(filter: &[String], list: bool, device: &Device) {
-    let bench = Bench { filter, list, device };
+pub fn run(filter: &[String], list: bool, on_paper: bool, device: &Device) {
+    let bench = Bench { filter, list, on_paper, device };
     println!("{{\"kiln\": \"{}\", \"gpu\": \"{}\"}}", env!("CARGO_PKG_VERSION"), device.info().name);
     products(&bench);
     chains(&bench);

@@ -1,5 +1,6 @@
-//! Times Kiln on the workloads its peers are timed on. usage: kiln-bench [--list] [WORKLOAD-PREFIX ...]
+//! Times Kiln on the workloads its peers are timed on. usage: kiln-bench [--list] [--paper] [WORKLOAD-PREFIX ...]
 //!
+//! `--paper` (with feature `cuda`) needs no GPU: it prints the launches that each workload's step becomes on one, and the host's time for a step; with `KILN_SOURCES` set, their texts too.
 //! Prints one JSON line per workload: framework, workload, dtype, median_s, min_s, n, extra.
 //! The models are those of the peers, written as a user would write them; nothing here knows Kiln's inside.
 
@@ -21,6 +22,8 @@ mod inference;
 mod llama;
 #[cfg(not(feature = "cuda"))]
 mod operations;
+#[cfg(feature = "cuda")]
+mod paper;
 mod random;
 #[cfg(not(feature = "cuda"))]
 mod resnet;
@@ -35,15 +38,22 @@ use kiln::tensor::Device;
 fn main() {
     let mut filter = Vec::new();
     let mut list = false;
+    #[cfg(feature = "cuda")]
+    let mut on_paper = false;
     for arg in std::env::args().skip(1) {
         match arg.as_str() {
             "--list" => list = true,
+            #[cfg(feature = "cuda")]
+            "--paper" => on_paper = true,
             prefix => filter.push(prefix.to_string()),
         }
     }
     // The GPU's workloads are others: those of the PyTorch program that they are compared with.
     #[cfg(feature = "cuda")]
-    return accelerator::run(&filter, list, &Device::cuda(0));
+    return match on_paper {
+        true => accelerator::run(&filter, list, true, &kiln_tensor::Device::with_runtime("paper", std::sync::Arc::new(paper::Paper::new()))),
+        false => accelerator::run(&filter, list, false, &Device::cuda(0)),
+    };
     #[cfg(not(feature = "cuda"))]
     on_cpu(filter, list);
 }

@@ -174,8 +174,23 @@ impl Coord {
 
     /// Through a broadcast of `inner` to `outer`.
     pub fn through_expand(&self, outer: &[usize], inner: &[usize], space: &Space) -> Result<Coord, Need> {
-        let axes = self.axes(outer, space)?;
         let lead = outer.len() - inner.len();
+        if let At::Flat(flat) = &self.at {
+            // Neighbouring axes that are spread out need not be told apart.
+            let spread = |a: usize| a < lead || inner[a - lead] == 1;
+            let (mut merged, mut place) = (SmallVec::<[usize; 6]>::new(), SmallVec::<[usize; 6]>::new());
+            for (a, &d) in outer.iter().enumerate() {
+                match merged.last_mut() {
+                    Some(last) if spread(a) && spread(a - 1) => *last *= d,
+                    _ => merged.push(d),
+                }
+                place.push(merged.len() - 1);
+            }
+            let axes = unflatten(flat, &merged, space)?;
+            let of = |(a, d): (usize, &usize)| if *d == 1 { Affine::zero(space.rank()) } else { axes[place[lead + a]].clone() };
+            return Ok(self.with(At::Axes(inner.iter().enumerate().map(of).collect())));
+        }
+        let axes = self.axes(outer, space)?;
         let out = inner.iter().enumerate().map(|(a, &d)| if d == 1 { Affine::zero(space.rank()) } else { axes[lead + a].clone() }).collect();
         Ok(self.with(At::Axes(out)))
     }

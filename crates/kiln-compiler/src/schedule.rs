@@ -438,12 +438,23 @@ impl Scheduler<'_> {
                 !matches!(class, Class::Elementwise | Class::Reduce | Class::Region)
             });
             let grows = outside.iter().any(|c| c.1);
-            let cheap = self.options.fuse
-                && !into_memory
-                && self.cost(n, self.numel(n), 0).is_some_and(|(cost, loads)| {
-                    let limit = if grows { 2 } else { RECOMPUTE_COST };
-                    cost * outside.len() as u32 <= limit && (loads <= 1 || (loads == 2 && outside.len() == 1))
-                });
+            // What a concatenation or update alone reads is computed where it is written: that costs no more than storing it first.
+            let inside = self.consumers[k].len() == outside.len();
+            let moved = self.options.fuse
+                && inside
+                && outside.len() == 1
+                && !grows
+                && matches!(self.graph.node(outside[0].0).op, Op::Concat { .. } | Op::Update(_))
+                && self.is_read_once(n, outside[0].0)
+                && self.groups.get(own).members.iter().all(|m| self.graph.node(*m).op.is_elementwise())
+                && self.cost(n, self.numel(n), 0).is_some_and(|(cost, loads)| cost <= 64 && loads <= 6);
+            let cheap = moved
+                || (self.options.fuse
+                    && !into_memory
+                    && self.cost(n, self.numel(n), 0).is_some_and(|(cost, loads)| {
+                        let limit = if grows { 2 } else { RECOMPUTE_COST };
+                        cost * outside.len() as u32 <= limit && (loads <= 1 || (loads == 2 && outside.len() == 1))
+                    }));
             if cheap {
                 self.store_reductions_under(n, self.numel(n));
             } else {
@@ -487,6 +498,14 @@ impl Scheduler<'_> {
             }
         }
         Some((cost, loads))
+    }
+
+    /// Whether a user takes a value as one operand, and not as the tensor that it updates.
+    fn is_read_once(&self, n: NodeId, user: NodeId) -> bool {
+        let node = self.graph.node(user);
+        let mut slots = node.inputs.iter().enumerate().filter(|(_, i)| source(self.graph, **i).0 == n);
+        let (first, second) = (slots.next(), slots.next());
+        second.is_none() && first.is_some_and(|(slot, _)| matches!(node.op, Op::Concat { .. }) || slot == 1)
     }
 
     fn is_small(&self, q: NodeId, result: usize) -> bool {

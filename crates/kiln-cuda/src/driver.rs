@@ -38,7 +38,7 @@ functions! {
         fn cuModuleLoadData(*mut Handle, *const u8);
         fn cuModuleGetFunction(*mut Handle, Handle, *const c_char);
         fn cuFuncSetAttribute(Handle, i32, i32);
-        fn cuLaunchKernel(Handle, u32, u32, u32, u32, u32, u32, u32, Handle, *mut *mut c_void, *mut *mut c_void);
+        fn cuLaunchKernelEx(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
         fn cuMemAlloc_v2(*mut Address, usize);
         fn cuMemFree_v2(Address);
         fn cuMemHostAlloc(*mut *mut u8, usize, u32);
@@ -46,6 +46,37 @@ functions! {
         fn cuMemcpyDtoHAsync_v2(*mut u8, Address, usize, Handle);
         fn cuMemcpyDtoDAsync_v2(Address, Address, usize, Handle);
     }
+}
+
+/// `CUlaunchConfig`.
+#[repr(C)]
+pub struct LaunchConfig {
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Bytes of dynamic shared memory.
+    pub shared: u32,
+    /// Where it runs.
+    pub stream: Handle,
+    /// Attributes.
+    pub attributes: *const LaunchAttribute,
+    /// Number of attributes.
+    pub count: u32,
+}
+
+/// `CUlaunchAttribute` with a number as its value.
+#[repr(C)]
+pub struct LaunchAttribute {
+    /// Which.
+    pub id: i32,
+    padding: i32,
+    value: [i32; 16],
+}
+
+impl LaunchAttribute {
+    /// The kernel may start before the one in front has finished, and waits for it itself.
+    pub const OVERLAP: LaunchAttribute = LaunchAttribute { id: 6, padding: 0, value: [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] };
 }
 
 /// Code of the driver for "no memory left".

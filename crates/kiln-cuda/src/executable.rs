@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use kiln_ir::{BufId, Executable, Place, Program, RuntimeError};
 
 use crate::device::Context;
-use crate::driver::{Address, Handle};
+use crate::driver::{Address, Handle, LaunchAttribute, LaunchConfig};
 use crate::kernels::Function;
 use crate::lowered::{Word, Work};
 use crate::memory::Block;
@@ -26,6 +26,8 @@ pub struct Call {
     pub shared: u32,
     /// Parameters.
     pub params: Vec<Word>,
+    /// Whether its text waits for the kernel in front and lets the next one start.
+    pub chained: bool,
 }
 
 /// A work with its function.
@@ -146,8 +148,8 @@ impl Places<'_> {
     }
 }
 
-/// Launches a function.
-pub fn launch(context: &Context, stream: Handle, call: &Call, places: &Places<'_>) -> Result<(), RuntimeError> {
+/// Launches a function. `overlap`: it may start before the kernel in front of it in the stream has finished; both are chained.
+pub fn launch(context: &Context, stream: Handle, call: &Call, places: &Places<'_>, overlap: bool) -> Result<(), RuntimeError> {
     let Call { function, grid, block, shared, params, .. } = call;
     let mut words: [u64; 32] = [0; 32];
     let mut long: Vec<u64>;
@@ -160,22 +162,10 @@ pub fn launch(context: &Context, stream: Handle, call: &Call, places: &Places<'_
     params.iter().zip(words.iter_mut()).for_each(|(p, w)| *w = places.word(p));
     let mut pointers: Vec<*mut c_void> = words.iter_mut().map(|w| (w as *mut u64).cast()).collect();
     let driver = context.driver;
-    // SAFETY: the parameters are those of the rendered function, each a pointer or a 64-bit number, and live through the call.
-    driver.check("cuLaunchKernel", unsafe {
-        (driver.cuLaunchKernel)(
-            function.0,
-            grid[0],
-            grid[1],
-            grid[2],
-            block[0],
-            block[1],
-            block[2],
-            *shared,
-            stream,
-            pointers.as_mut_ptr(),
-            null_mut(),
-        )
-    })
+    let attribute = LaunchAttribute::OVERLAP;
+    let config = LaunchConfig { grid: *grid, block: *block, shared: *shared, stream, attributes: &attribute, count: overlap as u32 };
+    // SAFETY: the parameters are those of the rendered function, each a pointer or a 64-bit number, and live through the call as the attribute does.
+    driver.check("cuLaunchKernelEx", unsafe { (driver.cuLaunchKernelEx)(&config, function.0, pointers.as_mut_ptr(), null_mut()) })
 }
 
 impl Prepared {

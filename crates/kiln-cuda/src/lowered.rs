@@ -3,8 +3,10 @@ use std::sync::Arc;
 
 use kiln_ir::{BufId, BufSpec, DType, Kernel, Place, Program, RuntimeError};
 
+use crate::fold;
+use crate::merge::{self, Group};
 use crate::product::{self, Product};
-use crate::render;
+use crate::render::{self, matvec};
 use crate::steps::{Chip, Param, Source, Steps};
 
 /// A parameter whose scratch place is known.
@@ -119,18 +121,59 @@ impl Lowered {
     /// A kernel that cannot be rendered for a reason other than being unsupported.
     pub fn new(program: &Program, chip: &Chip, blas: bool) -> Result<Self, RuntimeError> {
         let mut own = program.clone();
-        let start = program.arena.next_multiple_of(256);
-        let mut end = start;
-        let mut launches = Vec::with_capacity(program.launches.len());
-        for launch in &program.launches {
-            let mut scratch = Scratch { program: &mut own, next: start, end };
-            let mut kernels = Vec::with_capacity(launch.kernels.len());
+        fold::fold(&mut own);
+        merge::narrow(&mut own);
+        merge::separate(&mut own);
+        let before = own.clone();
+        let merged = merge::absorb(&before, chip);
+        let start = own.arena.next_multiple_of(256);
+        let mut scratch = Scratch { program: &mut own, next: start, end: start };
+        let mut launches: Vec<Vec<Vec<Work>>> = Vec::with_capacity(program.launches.len());
+        let mut group = Group::default();
+        let mut number = 0;
+        for launch in &before.launches {
+            // Kernels of one launch don't wait for each other: what is no part of a group runs beside the others.
+            let mut rest: Vec<(usize, &Kernel)> = Vec::new();
             for kernel in &launch.kernels {
-                kernels.push(works(kernel, &mut scratch, chip, blas)?);
+                let n = number;
+                number += 1;
+                if merged.gone[n] {
+                    continue;
+                }
+                if let Kernel::Fused(f) = kernel {
+                    if group.add(f, kernel, &before, chip) {
+                        continue;
+                    }
+                    // The first of the next group, perhaps.
+                    scratch.next = start;
+                    launches.extend(group_works(&mut group, &mut scratch, &before, chip));
+                    if group.add(f, kernel, &before, chip) {
+                        continue;
+                    }
+                }
+                rest.push((n, kernel));
             }
-            end = scratch.end;
+            if rest.is_empty() {
+                continue;
+            }
+            scratch.next = start;
+            launches.extend(group_works(&mut group, &mut scratch, &before, chip));
+            scratch.next = start;
+            let mut kernels = Vec::with_capacity(rest.len());
+            for (n, kernel) in rest {
+                kernels.push(match (kernel, merged.prologues.get(&n)) {
+                    (Kernel::Dot(d), prologue) if matvec::fits(d, chip) => {
+                        let steps = matvec::render(d, prologue, &before, chip);
+                        scratch.works(&steps)
+                    }
+                    _ => works(kernel, &mut scratch, chip, blas)?,
+                });
+            }
             launches.push(kernels);
         }
+        scratch.next = start;
+        launches.extend(group_works(&mut group, &mut scratch, &before, chip));
+        let end = scratch.end;
         Ok(Lowered { program: own, launches, arena: end })
     }
 
@@ -138,6 +181,19 @@ impl Lowered {
     pub fn works(&self) -> impl Iterator<Item = &Work> {
         self.launches.iter().flatten().flatten()
     }
+}
+
+/// The launch of a group, which is empty after it.
+fn group_works(group: &mut Group<'_>, scratch: &mut Scratch<'_>, program: &Program, chip: &Chip) -> Option<Vec<Vec<Work>>> {
+    let group = std::mem::take(group);
+    if group.is_empty() {
+        return None;
+    }
+    let steps = match group.single() {
+        Some(f) => render::fused::render_nest(render::nest::Nest::new(f), program, chip),
+        None => render::fused::together(&group.pieces(), program),
+    };
+    Some(vec![scratch.works(&steps)])
 }
 
 fn works(kernel: &Kernel, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {

@@ -119,11 +119,13 @@ fn direct<'a>(k: &'a DotKernel, out_of: &dyn Fn(BufId) -> DType) -> Option<Direc
                     (Some(l), None) => (xs[1], l),
                     _ => return None,
                 };
-                if !l.bounds.is_empty() || !l.index.dynamic.is_empty() || out_of(l.buf) != out {
+                let along_n = l.index.coeffs.iter().enumerate().all(|(d, c)| *c == (d == rank + 1) as isize);
+                let is_bias = along_n && found.bias.is_none() && k.n > 1;
+                // A bias of another dtype is cast first: it is short.
+                if !l.bounds.is_empty() || !l.index.dynamic.is_empty() || (out_of(l.buf) != out && !(is_bias && out_of(l.buf) == DType::F32)) {
                     return None;
                 }
-                let along_n = l.index.coeffs.iter().enumerate().all(|(d, c)| *c == (d == rank + 1) as isize);
-                if along_n && found.bias.is_none() && k.n > 1 {
+                if is_bias {
                     found.bias = Some(l);
                 } else if l.index == store.index && found.added.is_none() {
                     found.added = Some(l.buf);
@@ -142,8 +144,27 @@ fn load_under(e: &Expr, x: ValueId) -> Option<&Load> {
     match &e.value(x).inst {
         Inst::Load(n) => Some(&e.loads[*n as usize]),
         Inst::Cast(y) if e.value(x).dtype == DType::F32 && e.value(*y).dtype.is_float() => load_under(e, *y),
+        // A rounded weight: what it is rounded for rounds it again.
+        Inst::Cast(y) if e.value(x).dtype != DType::F64 && e.value(x).dtype.is_float() && e.value(*y).dtype == DType::F32 => match e.value(*y).inst {
+            Inst::Load(n) => Some(&e.loads[n as usize]),
+            _ => None,
+        },
         _ => None,
     }
+}
+
+/// A vector in another dtype, in scratch memory.
+fn cast_vector(l: &Load, n: usize, dtype: DType, scratch: &mut Scratch<'_>, chip: &Chip, works: &mut Vec<Work>) -> BufId {
+    let from = scratch.program().buf(l.buf).dtype;
+    let buf = scratch.buffer(dtype, n);
+    let index = |base| Affine { base, coeffs: [1].into_iter().collect(), dynamic: Default::default() };
+    let mut expr = Expr { loads: vec![Load { buf: l.buf, index: index(l.index.base), bounds: Vec::new() }], ..Expr::default() };
+    let x = expr.push(Inst::Load(0), from, Level::Kept);
+    let value = expr.push(Inst::Cast(x), dtype, Level::Kept);
+    expr.stores.push(Store { buf, index: index(0), value });
+    let nest = render::nest::Nest::new(&Fused { dims: [n].into_iter().collect(), kept: 1, expr });
+    works.extend(scratch.works(&render::fused::render_nest(nest, scratch.program(), chip)));
+    buf
 }
 
 /// A dense row-major index over `dims`.
@@ -207,7 +228,10 @@ pub fn lower(k: &DotKernel, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) 
             product.result.buf = d.store.buf;
             product.out = d.out;
             product.added = d.added;
-            product.bias = d.bias.map(|l| (l.buf, l.index.base));
+            product.bias = d.bias.map(|l| match scratch.program().buf(l.buf).dtype == d.out {
+                true => (l.buf, l.index.base),
+                false => (cast_vector(l, k.n, d.out, scratch, chip, &mut works), 0),
+            });
             works.push(Work::Product(Box::new(product)));
             Ok(works)
         }

@@ -5,6 +5,7 @@ pub mod dot;
 pub mod elementwise;
 pub mod fused;
 pub mod gather;
+pub(crate) mod matvec;
 pub mod nest;
 pub mod pool;
 pub mod reduction;

@@ -95,7 +95,7 @@ impl CudaRuntime {
         let fault: *mut [i32; fault::WORDS] = context.pinned(64).map_err(no)?.cast();
         // SAFETY: the words are inside the memory just taken.
         unsafe { fault.write_volatile([0; fault::WORDS]) };
-        let limits = Limits { parallelism: gpu.chip.multiprocessors as usize * 2, epilogues: true };
+        let limits = gpu.chip.limits();
         let blas = match Blas::new() {
             Ok(blas) => Some(blas),
             Err(e) => {
@@ -205,6 +205,8 @@ impl CudaRuntime {
         if profiled {
             queue.profile.begin(context)?;
         }
+        // Whether the last work in the main stream is a kernel that lets the next one start early. Nothing is known of what another program left there.
+        let mut before = false;
         for kernels in &prepared.launches {
             let light = |k: &[Ready]| k.iter().all(|w| matches!(w, Ready::Launch(_)));
             let sides = if captured { kernels.iter().filter(|k| light(k)).count().saturating_sub(1).min(context.sides.len()) } else { 0 };
@@ -220,7 +222,10 @@ impl CudaRuntime {
                     context.stream
                 };
                 for work in kernel {
-                    self.work(work, prepared, places, queue, args, (stream, captured))?;
+                    let chained = matches!(work, Ready::Launch(call) if call.chained) && sides == 0;
+                    let overlap = before && chained && !profiled;
+                    before = chained;
+                    self.work(work, prepared, places, queue, args, (stream, captured, overlap))?;
                     if profiled {
                         queue.profile.after(context, work.label())?;
                     }
@@ -266,11 +271,11 @@ impl CudaRuntime {
         places: &Places<'_>,
         queue: &mut Queue,
         args: &[u64],
-        (stream, captured): (Handle, bool),
+        (stream, captured, overlap): (Handle, bool, bool),
     ) -> Result<(), RuntimeError> {
         let (context, program) = (&*self.context, &prepared.program);
         match work {
-            Ready::Launch(call) => launch(context, stream, call, places),
+            Ready::Launch(call) => launch(context, stream, call, places, overlap),
             Ready::Other(Work::Product(p)) => {
                 let workspace = queue.workspace.as_ref().map_or(0, Block::address);
                 let Some(blas) = &mut queue.blas else { return Err(RuntimeError::Unsupported("cuBLASLt is missing".into())) };
@@ -423,7 +428,10 @@ impl Runtime for CudaRuntime {
             count += 1;
             match work {
                 Work::Launch { source, grid, block, shared, params } => match functions.next() {
-                    Some(function) => Ready::Launch(Call { name: source.entry.clone(), function, grid, block, shared, params }),
+                    Some(function) => {
+                        let chained = self.gpu.chip.sm >= 90 && source.own().contains("chain();");
+                        Ready::Launch(Call { name: source.entry.clone(), function, grid, block, shared, params, chained })
+                    }
                     None => unreachable!("every launch has a source"),
                 },
                 other => Ready::Other(other),

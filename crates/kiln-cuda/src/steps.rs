@@ -112,4 +112,9 @@ impl Chip {
         };
         Chip { sm, multiprocessors, shared_limit }
     }
+
+    /// What the compiler must know of it.
+    pub fn limits(&self) -> kiln_ir::Limits {
+        kiln_ir::Limits { parallelism: self.multiprocessors as usize * 2, epilogues: true }
+    }
 }

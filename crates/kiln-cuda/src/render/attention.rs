@@ -255,9 +255,13 @@ fn decode(a: &mut Attention<'_>, chip: &Chip, out: Param, lse: Param) -> Result<
     let wanted = (4 * machine).div_ceil(blocks.max(1)).clamp(1, 256);
     let split = keys.div_ceil(wanted).next_multiple_of(4 * run).max(4 * run);
     let splits = keys.div_ceil(split).max(1);
-    let parts = Param::Scratch(a.scratch);
+    // Where a cluster can hold all shares they are put together in one launch.
+    let clustered = chip.sm >= 90 && splits <= super::reduction::CLUSTER && rows * (e + 2) * arith_size(k.dtype) <= 12 << 10;
+    let parts = if clustered { out } else { Param::Scratch(a.scratch) };
     let bytes = arith_size(k.dtype);
-    a.scratch += batch * groups * all_rows * splits * (e + 2) * bytes;
+    if !clustered {
+        a.scratch += batch * groups * all_rows * splits * (e + 2) * bytes;
+    }
     let text = plain(a)
         .number("RUN", run as i128)
         .number("ROWS", rows as i128)
@@ -270,10 +274,16 @@ fn decode(a: &mut Attention<'_>, chip: &Chip, out: Param, lse: Param) -> Result<
         .number("E_PARTS", e_parts as i128)
         .number("SPLIT", split as i128)
         .number("SPLITS", splits as i128)
+        .flag("IN_CLUSTER", clustered)
+        .define("CLUSTERED", &if clustered && splits > 1 { format!("__cluster_dims__({splits}, 1, 1)") } else { String::new() })
+        .body(include_str!("cuda/cluster.cu"))
         .body(include_str!("cuda/attention_decode.cu"));
     let mut params = a.operands(3);
-    params.extend([parts, Param::Args]);
+    params.extend([parts, out, lse, Param::Args]);
     let shared = 4 * rows * (run + 2 + e) * bytes;
+    if clustered {
+        return Ok(vec![step(text.entry("attention_decode"), grid(blocks * splits)?, 128, shared, params)]);
+    }
     Ok(vec![
         step(text.entry("attention_decode"), grid(blocks * splits)?, 128, shared, params),
         step(text.entry("attention_parts"), grid(batch * groups * all_rows)?, 128, 0, vec![parts, out, lse, Param::Args]),

@@ -8,28 +8,58 @@ use super::text::{affine, is_wide, memory_type, register_type, scalar_load, stor
 use crate::steps::{Chip, Steps};
 
 /// Threads of a block.
-const BLOCK: usize = 256;
+pub const BLOCK: usize = 256;
+
+/// A kernel without reductions: its nest in the order that is walked, and what a thread does.
+pub struct Elementwise {
+    nest: Nest,
+    /// Points of a vector.
+    v: usize,
+    /// Vectors of a thread.
+    repeat: usize,
+}
+
+impl Elementwise {
+    /// How a nest without reduced dimensions is walked.
+    pub fn plan(nest: Nest, program: &Program, chip: &Chip) -> Self {
+        let rank = nest.dims.len();
+        let nest = match (0..rank).max_by_key(|d| (nest.weight(program, *d), *d)) {
+            Some(d) => nest.with_last(d),
+            None => Nest { kept: 1, ..nest.with_unit() },
+        };
+        let last = nest.dims.len() - 1;
+        let points = nest.kept_points();
+        let most = if nest.expr.values.len() > 256 { 2 } else { 8 };
+        let ragged = nest.dims.len() == 1 && points >= 4096;
+        let v = if ragged { ragged_vector(&nest, program, most) } else { nest.vector(program, last, most) };
+        let light = nest.expr.loads.len() <= 2 && nest.expr.values.len() <= 24;
+        let repeat = if light && points.div_ceil(v) >= BLOCK * 2 * chip.multiprocessors as usize * 8 { 2 } else { 1 };
+        Elementwise { nest, v, repeat }
+    }
+
+    /// Number of blocks.
+    pub fn blocks(&self) -> usize {
+        self.nest.kept_points().div_ceil(self.v).div_ceil(BLOCK * self.repeat)
+    }
+
+    /// Whether indices need 64 bits.
+    pub fn is_wide(&self, program: &Program) -> bool {
+        is_wide(program, &self.nest.expr, self.nest.kept_points())
+    }
+
+    /// The text of a block.
+    pub fn body(&self, sig: &mut Signature<'_>) -> String {
+        body(sig, &self.nest, self.v, self.repeat, self.nest.kept_points())
+    }
+}
 
 /// The steps of a nest without reduced dimensions.
 pub fn render(nest: Nest, program: &Program, chip: &Chip) -> Steps {
-    let rank = nest.dims.len();
-    let nest = match (0..rank).max_by_key(|d| (nest.weight(program, *d), *d)) {
-        Some(d) => nest.with_last(d),
-        None => Nest { kept: 1, ..nest.with_unit() },
-    };
-    let last = nest.dims.len() - 1;
-    let points = nest.kept_points();
-    let most = if nest.expr.values.len() > 256 { 2 } else { 8 };
-    let ragged = nest.dims.len() == 1 && points >= 4096;
-    let v = if ragged { ragged_vector(&nest, program, most) } else { nest.vector(program, last, most) };
-    let groups = points.div_ceil(v);
-    let light = nest.expr.loads.len() <= 2 && nest.expr.values.len() <= 24;
-    let repeat = if light && groups >= BLOCK * 2 * chip.multiprocessors as usize * 8 { 2 } else { 1 };
+    let own = Elementwise::plan(nest, program, chip);
     let mut sig = Signature::new(program);
-    sig.wide = is_wide(program, &nest.expr, points);
-    let body = body(&mut sig, &nest, v, repeat, points);
-    let blocks = groups.div_ceil(BLOCK * repeat) as u32;
-    Steps::one(step(sig.finish("elementwise", BLOCK as u32, &body), [blocks, 1, 1], BLOCK as u32))
+    sig.wide = own.is_wide(program);
+    let body = own.body(&mut sig);
+    Steps::one(step(sig.finish("elementwise", BLOCK as u32, &body), [own.blocks() as u32, 1, 1], BLOCK as u32))
 }
 
 /// The vector of a long dense run that it need not divide: the rest is done one by one.
@@ -45,7 +75,7 @@ fn body(sig: &mut Signature<'_>, nest: &Nest, v: usize, repeat: usize, points: u
     let mut grouped = nest.dims.clone();
     grouped[last] = nest.dims[last].div_ceil(v);
     let vectors: Vec<u32> = (0..nest.expr.loads.len() as u32).filter(|n| v > 1 && nest.load_access(*n, last, v) == Access::Vector).collect();
-    let mut s = format!("const {ty} first = ({ty})blockIdx.x * {} + threadIdx.x;\n", BLOCK * repeat);
+    let mut s = format!("const {ty} first = ({ty})bid * {} + threadIdx.x;\n", BLOCK * repeat);
     for n in &vectors {
         s += &format!("vec<{}, {v}> l{n}[{repeat}];\n", memory_type(sig.dtype(nest.expr.loads[*n as usize].buf)));
     }

@@ -33,10 +33,16 @@ enum Stage {
     Whole,
     /// Reduces one of so many parts of the reduced points and stores the accumulators.
     Part(usize),
+    /// All of it by clusters of so many blocks: each reduces a part, the last one joins them.
+    Cluster(usize),
 }
 
-struct Loops<'a> {
-    nest: &'a Nest,
+/// Most blocks of a cluster on every chip that has them.
+pub const CLUSTER: usize = 8;
+
+/// A reduction in loops.
+pub struct Loops {
+    nest: Nest,
     mode: Mode,
     stage: Stage,
     /// Points of a vector.
@@ -46,6 +52,17 @@ struct Loops<'a> {
 
 /// The steps of a reduction whose neighbouring elements lie along the last reduced dimension.
 pub fn rows(nest: Nest, program: &Program, chip: &Chip) -> Steps {
+    let loops = row_loops(nest, program, chip);
+    let block = loops.block();
+    let mut sig = Signature::new(program);
+    sig.wide = loops.is_wide(program);
+    sig.cluster = loops.cluster();
+    let body = loops.body(&mut sig);
+    Steps::one(step(sig.finish("rows", block as u32, &body), [loops.blocks() as u32, 1, 1], block as u32))
+}
+
+/// How such a reduction is walked.
+pub fn row_loops(nest: Nest, program: &Program, chip: &Chip) -> Loops {
     let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
     let v = if reduced == 0 { 1 } else { nest.vector(program, nest.dims.len() - 1, 8) };
     let groups = reduced.div_ceil(v).max(1);
@@ -58,18 +75,39 @@ pub fn rows(nest: Nest, program: &Program, chip: &Chip) -> Steps {
     if (32..256).contains(&threads) && kept * threads < chip.multiprocessors as usize * 512 {
         threads = (groups.next_power_of_two() / 2).clamp(32, 256);
     }
-    let mode = Mode::Rows(threads);
-    let block = threads.max(BLOCK);
-    let loops = Loops { nest: &nest, mode, stage: Stage::Whole, v, phases: nest.expr.phases() };
-    let mut sig = Signature::new(program);
-    sig.wide = is_wide(program, &nest.expr, kept * reduced);
-    let body = loops.body(&mut sig);
-    let grid = kept.div_ceil(block / threads) as u32;
-    Steps::one(step(sig.finish("rows", block as u32, &body), [grid, 1, 1], block as u32))
+    let phases = nest.expr.phases();
+    // A few long rows are shared out to clusters.
+    let few = chip.sm >= 90 && is_simple(&nest, &phases) && kept * 2 <= chip.multiprocessors as usize && groups > 2048;
+    let stage = if few { Stage::Cluster(groups.div_ceil(1024).min(CLUSTER)) } else { Stage::Whole };
+    Loops { nest, mode: Mode::Rows(threads), stage, v, phases }
+}
+
+/// Whether everything is reduced once and only what was reduced is stored.
+fn is_simple(nest: &Nest, phases: &[u32]) -> bool {
+    phases.iter().all(|p| *p <= 1) && nest.expr.stores.iter().all(|s| nest.expr.value(s.value).level != Level::Full)
 }
 
 /// The steps of a reduction whose neighbouring elements lie along the last kept dimension.
 pub fn columns(nest: Nest, program: &Program, chip: &Chip) -> Steps {
+    let loops = column_loops(nest, program, chip);
+    let kept = loops.nest.kept_points();
+    let mut sig = Signature::new(program);
+    sig.wide = loops.is_wide(program);
+    sig.cluster = loops.cluster();
+    let body = loops.body(&mut sig);
+    let Stage::Part(parts) = loops.stage else {
+        return Steps::one(step(sig.finish("columns", BLOCK as u32, &body), [loops.blocks() as u32, 1, 1], BLOCK as u32));
+    };
+    let first = step(sig.finish("column_parts", BLOCK as u32, &body), [loops.blocks() as u32, parts as u32, 1], BLOCK as u32);
+    let mut sig = Signature::new(program);
+    sig.wide = loops.is_wide(program);
+    let body = loops.finish(&mut sig, parts);
+    let second = step(sig.finish("join_parts", BLOCK as u32, &body), [kept.div_ceil(32) as u32, 1, 1], BLOCK as u32);
+    Steps { steps: vec![first, second], scratch: loops.scratch(parts).last().map_or(0, |(_, end)| *end) }
+}
+
+/// How such a reduction is walked.
+pub fn column_loops(nest: Nest, program: &Program, chip: &Chip) -> Loops {
     let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
     let mut v = nest.vector(program, nest.kept - 1, 8);
     let bytes: usize = (0..nest.expr.values.len()).map(|k| nest.accumulator(k)).sum();
@@ -79,37 +117,69 @@ pub fn columns(nest: Nest, program: &Program, chip: &Chip) -> Steps {
     }
     let long = long && bytes * BLOCK * v <= SHARED;
     let phases = nest.expr.phases();
-    let simple = phases.iter().all(|p| *p <= 1) && nest.expr.stores.iter().all(|s| nest.expr.value(s.value).level != Level::Full);
+    let simple = is_simple(&nest, &phases);
     // Threads side by side: those that leave the fewest idle. What can't be split takes narrower vectors, so that more threads work.
     while v > 1 && !(simple && long) && kept / v < BLOCK {
         v /= 2;
     }
     let groups = kept / v;
     let idle = |wide: &usize| groups.div_ceil(*wide) * wide - groups;
+    let machine = chip.multiprocessors as usize;
+    let wanted = machine * if kept * reduced >= 1 << 25 { 8 } else { 2 };
+    let splits = simple && long && reduced >= 1024;
     let wide = if long { [32, 16, 8].into_iter().min_by_key(idle).unwrap_or(32) } else { BLOCK };
     let across = BLOCK / wide;
     let blocks = groups.div_ceil(wide);
-    let wanted = chip.multiprocessors as usize * if kept * reduced >= 1 << 25 { 8 } else { 2 };
-    let parts = if simple && long && reduced >= 1024 { (wanted / blocks.max(1)).min(reduced / (across * 4)).clamp(1, 256) } else { 1 };
+    let parts = if splits { (wanted / blocks.max(1)).min(reduced / (across * 4)).clamp(1, 256) } else { 1 };
     let mode = Mode::Columns(wide, across);
-    let mut sig = Signature::new(program);
-    sig.wide = is_wide(program, &nest.expr, kept * reduced);
-    if parts == 1 {
-        let loops = Loops { nest: &nest, mode, stage: Stage::Whole, v, phases };
-        let body = loops.body(&mut sig);
-        return Steps::one(step(sig.finish("columns", BLOCK as u32, &body), [blocks as u32, 1, 1], BLOCK as u32));
-    }
-    let loops = Loops { nest: &nest, mode, stage: Stage::Part(parts), v, phases };
-    let body = loops.body(&mut sig);
-    let first = step(sig.finish("column_parts", BLOCK as u32, &body), [blocks as u32, parts as u32, 1], BLOCK as u32);
-    let mut sig = Signature::new(program);
-    sig.wide = is_wide(program, &nest.expr, kept * reduced);
-    let body = loops.finish(&mut sig, parts);
-    let second = step(sig.finish("join_parts", BLOCK as u32, &body), [kept.div_ceil(32) as u32, 1, 1], BLOCK as u32);
-    Steps { steps: vec![first, second], scratch: loops.scratch(parts).last().map_or(0, |(_, end)| *end) }
+    let stage = if parts == 1 { Stage::Whole } else { Stage::Part(parts) };
+    Loops { nest, mode, stage, v, phases }
 }
 
-impl Loops<'_> {
+impl Loops {
+    /// Threads of a block.
+    pub fn block(&self) -> usize {
+        match self.mode {
+            Mode::Rows(threads) => threads.max(BLOCK),
+            Mode::Columns(..) => BLOCK,
+        }
+    }
+
+    /// Number of blocks, without the parts of a first stage.
+    pub fn blocks(&self) -> usize {
+        let kept = self.nest.kept_points();
+        let own = match self.mode {
+            Mode::Rows(threads) => kept.div_ceil(self.block() / threads),
+            Mode::Columns(wide, _) => (kept / self.v).div_ceil(wide),
+        };
+        own * self.cluster()
+    }
+
+    /// Whether one launch of plain blocks does all of it.
+    pub fn is_whole(&self) -> bool {
+        self.stage == Stage::Whole
+    }
+
+    /// Bytes of shared memory of a block.
+    pub fn shared(&self) -> usize {
+        let bytes: usize = (0..self.nest.expr.values.len()).map(|k| self.nest.accumulator(k)).sum();
+        match self.mode {
+            Mode::Rows(_) => bytes * 32,
+            Mode::Columns(_, 1) => 0,
+            Mode::Columns(..) => bytes * BLOCK * self.v,
+        }
+    }
+
+    /// Blocks of a cluster.
+    pub fn cluster(&self) -> usize {
+        if let Stage::Cluster(parts) = self.stage { parts } else { 1 }
+    }
+
+    /// Whether indices need 64 bits.
+    pub fn is_wide(&self, program: &Program) -> bool {
+        is_wide(program, &self.nest.expr, self.nest.kept_points() * self.nest.reduced_points())
+    }
+
     fn is_columns(&self) -> bool {
         matches!(self.mode, Mode::Columns(..))
     }
@@ -170,22 +240,30 @@ impl Loops<'_> {
         needed
     }
 
-    fn body(&self, sig: &mut Signature<'_>) -> String {
-        let nest = self.nest;
+    /// The text of a block.
+    pub fn body(&self, sig: &mut Signature<'_>) -> String {
+        let nest = &self.nest;
         let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
         let ty = sig.index_type();
         let kv = self.kept_vector();
         let mut s = String::new();
+        let bid = match self.stage {
+            Stage::Cluster(parts) => {
+                let _ = writeln!(s, "const unsigned rank = bid % {parts};");
+                format!("(bid / {parts})")
+            }
+            Stage::Whole | Stage::Part(_) => "bid".into(),
+        };
         match self.mode {
             Mode::Rows(threads) => {
                 let block = threads.max(BLOCK);
                 let _ = writeln!(s, "const int lane = threadIdx.x % {threads};");
-                let _ = writeln!(s, "const {ty} row = ({ty})blockIdx.x * {} + threadIdx.x / {threads};", block / threads);
+                let _ = writeln!(s, "const {ty} row = ({ty}){bid} * {} + threadIdx.x / {threads};", block / threads);
                 let _ = writeln!(s, "const bool live = row < {kept}; const {ty} k = live ? row : 0;");
             }
             Mode::Columns(wide, _) => {
                 let _ = writeln!(s, "const int lane = threadIdx.x / {wide}; const int side = threadIdx.x % {wide};");
-                let _ = writeln!(s, "const {ty} column = ({ty})blockIdx.x * {wide} + side;");
+                let _ = writeln!(s, "const {ty} column = ({ty}){bid} * {wide} + side;");
                 let _ = writeln!(s, "const bool live = column < {}; const {ty} k = live ? column : 0;", kept / kv);
             }
         }
@@ -199,7 +277,7 @@ impl Loops<'_> {
         let last = self.phases.iter().copied().max().unwrap_or(0);
         for phase in 0..=last {
             s += &self.kept_values(sig, phase, &coords);
-            if phase == last || (phase == 0 && self.stage != Stage::Whole) {
+            if phase == last || (phase == 0 && matches!(self.stage, Stage::Part(_))) {
                 break;
             }
             let reds = self.reductions(phase + 1);
@@ -211,6 +289,7 @@ impl Loops<'_> {
                 s += &self.pass(sig, &coords, &reds, false);
             }
             s += &self.join(&reds);
+            s += &self.join_cluster(&reds);
         }
         if let Stage::Part(parts) = self.stage {
             return s + &self.part(sig, &coords, parts);
@@ -218,7 +297,11 @@ impl Loops<'_> {
         if reduced > 0 && nest.expr.stores.iter().any(|st| nest.expr.value(st.value).level == Level::Full) {
             s += &self.pass(sig, &coords, &[], true);
         }
-        s + &self.kept_stores(sig, &coords)
+        s += &self.kept_stores(sig, &coords);
+        if self.cluster() > 1 {
+            s += "cluster_sync();\n";
+        }
+        s
     }
 
     fn reducer(&self, k: usize) -> String {
@@ -260,7 +343,7 @@ impl Loops<'_> {
 
     /// One loop over the reduced points: into the accumulators of `reds`, or writing what varies over them.
     fn pass(&self, sig: &mut Signature<'_>, kept_coords: &[String], reds: &[usize], storing: bool) -> String {
-        let (nest, expr) = (self.nest, &self.nest.expr);
+        let (nest, expr) = (&self.nest, &self.nest.expr);
         let full = |st: &&kiln_ir::Store| expr.value(st.value).level == Level::Full;
         let roots: Vec<ValueId> = if storing {
             expr.stores.iter().filter(full).map(|s| s.value).collect()
@@ -272,13 +355,18 @@ impl Loops<'_> {
         let mut grouped = nest.dims.to_vec();
         grouped[dim] /= v;
         let total: usize = grouped[nest.kept..].iter().product();
-        let (from, to, stride) = match (self.mode, self.stage) {
-            (Mode::Rows(threads), _) => ("lane".to_string(), format!("{total}"), threads),
-            (Mode::Columns(_, across), Stage::Whole) => ("lane".to_string(), format!("{total}"), across),
-            (Mode::Columns(_, across), Stage::Part(parts)) => {
-                let each = total.div_ceil(parts);
-                (format!("({ty})blockIdx.y * {each} + lane"), format!("min(({ty})(blockIdx.y + 1) * {each}, ({ty}){total})"), across)
-            }
+        let stride = match self.mode {
+            Mode::Rows(threads) => threads,
+            Mode::Columns(_, across) => across,
+        };
+        let part = |rank: &str, parts: usize| {
+            let each = total.div_ceil(parts);
+            (format!("({ty}){rank} * {each} + lane"), format!("min(({ty})({rank} + 1) * {each}, ({ty}){total})"))
+        };
+        let (from, to) = match self.stage {
+            Stage::Whole => ("lane".to_string(), format!("{total}")),
+            Stage::Part(parts) => part("blockIdx.y", parts),
+            Stage::Cluster(parts) => part("rank", parts),
         };
         let (split, names) = unflatten(sig, "g", &grouped[nest.kept..], "c");
         let mut coords = kept_coords.to_vec();
@@ -393,6 +481,30 @@ impl Loops<'_> {
         s
     }
 
+    /// Joins what the blocks of a cluster have, in the last of them.
+    fn join_cluster(&self, reds: &[usize]) -> String {
+        let Stage::Cluster(parts) = self.stage else { return String::new() };
+        let kv = self.kept_vector();
+        let (side, wide) = match self.mode {
+            Mode::Rows(threads) => (format!("threadIdx.x / {threads}"), self.block() / threads),
+            Mode::Columns(wide, _) => ("side".to_string(), wide),
+        };
+        let mut s = String::new();
+        for k in reds {
+            let r = self.reducer(*k);
+            let _ = writeln!(s, "KILN_CLUSTER({r}::t, c{k}, {parts}, rank, {});", kv * wide);
+            let _ = writeln!(s, "if (lane == 0) {{\n#pragma unroll\nfor (int v = 0; v < {kv}; v++) c{k}[v * {wide} + {side}] = r{k}[v];\n}}");
+        }
+        let _ = writeln!(s, "cluster_sync();\nif (rank == {} && lane == 0) {{", parts - 1);
+        for k in reds {
+            let r = self.reducer(*k);
+            let read = |rank: &str| format!("cluster_read(c{k}, {rank}, v * {wide} + {side})");
+            let _ = writeln!(s, "#pragma unroll\nfor (int v = 0; v < {kv}; v++) {{\nr{k}[v] = {};", read("0"));
+            let _ = writeln!(s, "#pragma unroll\nfor (int w = 1; w < {parts}; w++) r{k}[v] = {r}::join(r{k}[v], {});\n}}", read("w"));
+        }
+        s + "}\n"
+    }
+
     fn kept_stores(&self, sig: &mut Signature<'_>, coords: &[String]) -> String {
         let (expr, kv) = (&self.nest.expr, self.kept_vector());
         let mut at = coords.to_vec();
@@ -401,7 +513,8 @@ impl Loops<'_> {
         if kv > 1 {
             at[self.nest.kept - 1] = format!("({} + v)", coords[self.nest.kept - 1]);
         }
-        let mut s = format!("if (live && lane == 0) {{\n#pragma unroll\nfor (int v = 0; v < {kv}; v++) {{\n");
+        let last = if let Stage::Cluster(parts) = self.stage { format!(" && rank == {}", parts - 1) } else { String::new() };
+        let mut s = format!("if (live && lane == 0{last}) {{\n#pragma unroll\nfor (int v = 0; v < {kv}; v++) {{\n");
         for st in expr.stores.iter().filter(|st| expr.value(st.value).level != Level::Full) {
             let (name, place) = (sig.write(st.buf), affine(sig, &st.index, &at));
             let _ = writeln!(s, "{name}[{place}] = down<{}>({});", memory_type(sig.dtype(st.buf)), self.name(st.value));
@@ -436,9 +549,9 @@ impl Loops<'_> {
     /// Joins the parts of a split reduction and computes what follows.
     fn finish(&self, sig: &mut Signature<'_>, parts: usize) -> String {
         let kept = self.nest.kept_points();
-        let whole = Loops { nest: self.nest, mode: Mode::Columns(32, BLOCK / 32), stage: Stage::Whole, v: 1, phases: self.phases.clone() };
+        let whole = Loops { nest: self.nest.clone(), mode: Mode::Columns(32, BLOCK / 32), stage: Stage::Whole, v: 1, phases: self.phases.clone() };
         let ty = sig.index_type();
-        let mut s = format!("const int lane = threadIdx.x / 32, side = threadIdx.x % 32;\nconst {ty} column = ({ty})blockIdx.x * 32 + side;\n");
+        let mut s = format!("const int lane = threadIdx.x / 32, side = threadIdx.x % 32;\nconst {ty} column = ({ty})bid * 32 + side;\n");
         let _ = writeln!(s, "const bool live = column < {kept}; const {ty} k = live ? column : 0;");
         let (split, coords) = unflatten(sig, "k", &self.nest.dims[..self.nest.kept], "k");
         s += &split;

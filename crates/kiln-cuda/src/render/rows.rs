@@ -14,8 +14,8 @@ use crate::steps::Steps;
 const REGISTERS: usize = 72;
 
 /// How a row lies in registers.
-struct Rows<'a> {
-    nest: &'a Nest,
+pub struct Rows {
+    nest: Nest,
     phases: Vec<u32>,
     /// Threads of a row.
     threads: usize,
@@ -25,46 +25,76 @@ struct Rows<'a> {
     vectors: usize,
     /// Full values that live from their phase to a later one.
     saved: Vec<bool>,
+    /// Full values that are made of what was read at the start, whenever they are needed.
+    raw: Vec<bool>,
 }
 
 /// The steps of a nest with several phases over rows that fit in registers, or `None` when it is not one.
 pub fn render(nest: &Nest, program: &Program) -> Option<Steps> {
-    let (kept, reduced) = (nest.kept_points(), nest.reduced_points());
-    let mut phases = nest.expr.phases();
-    let last = phases.iter().copied().max().unwrap_or(0);
-    let stores_full = nest.expr.stores.iter().any(|s| nest.expr.value(s.value).level == Level::Full);
-    if reduced == 0 || (last < 2 && !stores_full) {
-        return None;
-    }
-    put_off(nest, &mut phases);
-    let saved = saved(nest, &phases);
-    let alive = saved.iter().filter(|s| **s).count().max(1);
-    let v = nest.vector(program, nest.dims.len() - 1, 8);
-    let groups = reduced.div_ceil(v);
-    let most = (REGISTERS / alive / v).clamp(1, 4.max(16 / v));
-    let mut threads = groups.div_ceil(most).next_power_of_two();
-    if threads > 1024 {
-        return None;
-    }
-    if groups <= 32 {
-        threads = groups.next_power_of_two();
-    } else if threads <= 32 {
-        // Within a warp: the number of lanes that leaves the fewest idle, as long as the elements fit.
-        let fits = |t: &usize| groups.div_ceil(*t) * v * alive <= REGISTERS;
-        let idle = |t: &usize| groups.div_ceil(*t) * t - groups;
-        threads = [32, 16, 8].into_iter().filter(fits).min_by_key(idle).unwrap_or(32);
-    }
-    let vectors = groups.div_ceil(threads);
-    if vectors * v * alive > REGISTERS.max(v * alive) * 2 {
-        return None;
-    }
-    let rows = Rows { nest, phases, threads, v, vectors, saved };
-    let block = threads.max(if threads <= 32 { 128 } else { 256 });
+    let rows = Rows::plan(nest, program, false)?;
+    let block = rows.block();
     let mut sig = Signature::new(program);
-    sig.wide = is_wide(program, &nest.expr, kept * reduced);
+    sig.wide = rows.is_wide(program);
     let body = rows.body(&mut sig, block);
-    let grid = kept.div_ceil(block / threads) as u32;
-    Some(Steps::one(step(sig.finish("row", block as u32, &body), [grid, 1, 1], block as u32)))
+    Some(Steps::one(step(sig.finish("row", block as u32, &body), [rows.blocks(block) as u32, 1, 1], block as u32)))
+}
+
+impl Rows {
+    /// How rows lie in registers, if the nest is one of this kind. `spread`: a row takes the threads of a whole block of 256, as far as it has elements.
+    pub fn plan(nest: &Nest, program: &Program, spread: bool) -> Option<Self> {
+        let reduced = nest.reduced_points();
+        let mut phases = nest.expr.phases();
+        let last = phases.iter().copied().max().unwrap_or(0);
+        let stores_full = nest.expr.stores.iter().any(|s| nest.expr.value(s.value).level == Level::Full);
+        if reduced == 0 || (last < 2 && !stores_full) {
+            return None;
+        }
+        put_off(nest, &mut phases);
+        let v = nest.vector(program, nest.dims.len() - 1, 8);
+        let raw = raw(nest, &phases, v);
+        let saved = saved(nest, &phases, &raw);
+        let cost = cost(nest, program, &saved, &raw, v);
+        let groups = reduced.div_ceil(v);
+        let most = (REGISTERS / cost).clamp(1, 4.max(16 / v));
+        let mut threads = groups.div_ceil(most).next_power_of_two();
+        if threads > 1024 {
+            if groups.div_ceil(1024) * cost > REGISTERS / 2 {
+                return None;
+            }
+            threads = 1024;
+        }
+        if groups <= 32 {
+            threads = groups.next_power_of_two();
+        } else if threads <= 32 {
+            // Within a warp: the number of lanes that leaves the fewest idle, as long as the elements fit.
+            let fits = |t: &usize| groups.div_ceil(*t) * cost <= REGISTERS;
+            let idle = |t: &usize| groups.div_ceil(*t) * t - groups;
+            threads = [32, 16, 8].into_iter().filter(fits).min_by_key(idle).unwrap_or(32);
+        }
+        if spread {
+            threads = threads.max(groups.next_power_of_two().min(256));
+        }
+        let vectors = groups.div_ceil(threads);
+        if vectors * cost > REGISTERS.max(cost) * 2 {
+            return None;
+        }
+        Some(Rows { nest: nest.clone(), phases, threads, v, vectors, saved, raw })
+    }
+
+    /// Threads of a block.
+    pub fn block(&self) -> usize {
+        self.threads.max(if self.threads <= 32 { 128 } else { 256 })
+    }
+
+    /// Number of blocks of so many threads.
+    pub fn blocks(&self, block: usize) -> usize {
+        self.nest.kept_points().div_ceil(block / self.threads)
+    }
+
+    /// Whether indices need 64 bits.
+    pub fn is_wide(&self, program: &Program) -> bool {
+        is_wide(program, &self.nest.expr, self.nest.kept_points() * self.nest.reduced_points())
+    }
 }
 
 /// Whether an instruction is cheaper to run again than to keep.
@@ -107,23 +137,55 @@ fn put_off(nest: &Nest, phases: &mut [u32]) {
     }
 }
 
-/// Full values used in a later phase than their own.
-fn saved(nest: &Nest, phases: &[u32]) -> Vec<bool> {
-    let expr = &nest.expr;
-    let mut saved = vec![false; expr.values.len()];
-    for (k, v) in expr.values.iter().enumerate() {
-        // A reduction reads its operand in the phase before its own.
-        let reads_in = phases[k] - matches!(v.inst, Inst::Reduce(..)) as u32;
-        let reads_in = if v.level == Level::Full || matches!(v.inst, Inst::Reduce(..)) { reads_in } else { continue };
-        v.inst.operands(|x| {
-            let operand = expr.value(x);
-            saved[x.index()] |= operand.level == Level::Full && phases[x.index()] < reads_in && !is_cheap(&operand.inst);
-        });
+/// What is read as vectors at the start, and its widening: the vectors stay in registers as they are, which takes half of the room for half floats.
+fn raw(nest: &Nest, phases: &[u32], v: usize) -> Vec<bool> {
+    let (expr, last) = (&nest.expr, nest.dims.len() - 1);
+    let mut raw = vec![false; expr.values.len()];
+    for (k, value) in expr.values.iter().enumerate() {
+        raw[k] = value.level == Level::Full
+            && match value.inst {
+                Inst::Load(n) => phases[k] == 0 && nest.load_access(n, last, v) == Access::Vector,
+                Inst::Cast(x) => raw[x.index()] && value.dtype == kiln_ir::DType::F32,
+                _ => false,
+            };
     }
+    raw
+}
+
+/// Whether a use of `x` in phase `reads_in` is later than its own.
+fn is_later(nest: &Nest, phases: &[u32], x: ValueId, reads_in: u32) -> bool {
+    nest.expr.value(x).level == Level::Full && phases[x.index()] < reads_in
+}
+
+/// Calls `f` with every operand and the phase in which it is read: a reduction reads its operand in the phase before its own.
+fn for_each_use(nest: &Nest, phases: &[u32], mut f: impl FnMut(ValueId, u32)) {
+    for (k, v) in nest.expr.values.iter().enumerate() {
+        let reduces = matches!(v.inst, Inst::Reduce(..));
+        if v.level == Level::Full || reduces {
+            v.inst.operands(|x| f(x, phases[k] - reduces as u32));
+        }
+    }
+}
+
+/// Full values used in a later phase than their own that are kept for it.
+fn saved(nest: &Nest, phases: &[u32], raw: &[bool]) -> Vec<bool> {
+    let mut saved = vec![false; nest.expr.values.len()];
+    for_each_use(nest, phases, |x, reads_in| {
+        saved[x.index()] |= is_later(nest, phases, x, reads_in) && !is_cheap(&nest.expr.value(x).inst) && !raw[x.index()];
+    });
     saved
 }
 
-impl Rows<'_> {
+/// Registers that a vector takes between phases.
+fn cost(nest: &Nest, program: &Program, saved: &[bool], raw: &[bool], v: usize) -> usize {
+    let loads = nest.expr.values.iter().zip(raw).filter(|(_, raw)| **raw).filter_map(|(value, _)| match value.inst {
+        Inst::Load(n) => Some((program.buf(nest.expr.loads[n as usize].buf).dtype.size() * v).div_ceil(4)),
+        _ => None,
+    });
+    (saved.iter().filter(|s| **s).count() * v + loads.sum::<usize>()).max(1)
+}
+
+impl Rows {
     fn last_dim(&self) -> usize {
         self.nest.dims.len() - 1
     }
@@ -136,12 +198,13 @@ impl Rows<'_> {
         format!("v{k}")
     }
 
-    fn body(&self, sig: &mut Signature<'_>, block: usize) -> String {
-        let (nest, expr, ty) = (self.nest, &self.nest.expr, sig.index_type());
+    /// The text of a block.
+    pub fn body(&self, sig: &mut Signature<'_>, block: usize) -> String {
+        let (nest, expr, ty) = (&self.nest, &self.nest.expr, sig.index_type());
         let (threads, kept) = (self.threads, nest.kept_points());
         let mut s = String::new();
         let _ = writeln!(s, "const int lane = threadIdx.x % {threads};");
-        let _ = writeln!(s, "const {ty} row = ({ty})blockIdx.x * {} + threadIdx.x / {threads};", block / threads);
+        let _ = writeln!(s, "const {ty} row = ({ty})bid * {} + threadIdx.x / {threads};", block / threads);
         let _ = writeln!(s, "const bool live = row < {kept}; const {ty} k = live ? row : 0;");
         let (split, coords) = unflatten(sig, "k", &nest.dims[..nest.kept], "k");
         s += &split;
@@ -206,7 +269,7 @@ impl Rows<'_> {
 
     /// The loop over a thread's vectors, around statements at its coordinates.
     fn over_vectors(&self, sig: &mut Signature<'_>, kept: &[String], inner: impl FnOnce(&mut Signature<'_>, &[String]) -> String) -> String {
-        let nest = self.nest;
+        let nest = &self.nest;
         let mut grouped = nest.dims[nest.kept..].to_vec();
         let last = grouped.len() - 1;
         grouped[last] /= self.v;
@@ -241,8 +304,8 @@ impl Rows<'_> {
                 let l = &self.nest.expr.loads[*n as usize];
                 let (name, at) = (sig.read(l.buf), affine(sig, &l.index, coords));
                 // What all rows share stays in the first-level cache, a row itself passes by it.
-                let shares = (0..self.nest.expr.loads.len() as u32).any(|m| is_shared(self.nest, m));
-                let once = shares && !is_shared(self.nest, *n);
+                let shares = (0..self.nest.expr.loads.len() as u32).any(|m| is_shared(&self.nest, m));
+                let once = shares && !is_shared(&self.nest, *n);
                 let read = if once { "ldv_once" } else { "ldv" };
                 let _ = writeln!(s, "l{n}[u] = {read}<{}, {}>({name} + {at});", memory_type(sig.dtype(l.buf)), self.v);
             }
@@ -286,8 +349,13 @@ impl Rows<'_> {
         for k in used {
             expr.values[k].inst.operands(|x| {
                 let v = expr.value(x);
-                again[x.index()] |= v.level == Level::Full && self.phases[x.index()] < phase && is_cheap(&v.inst);
+                again[x.index()] |= v.level == Level::Full && self.phases[x.index()] < phase && (is_cheap(&v.inst) || self.raw[x.index()]);
             });
+        }
+        for k in (0..expr.values.len()).rev().filter(|k| self.raw[*k]) {
+            if again[k] {
+                expr.values[k].inst.operands(|x| again[x.index()] = true);
+            }
         }
         self.over_vectors(sig, kept, |sig, coords| {
             let mut at = coords.to_vec();

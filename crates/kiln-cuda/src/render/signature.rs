@@ -9,8 +9,16 @@ pub struct Signature<'a> {
     program: &'a Program,
     params: Vec<Param>,
     written: Vec<BufId>,
+    /// Buffers that are a variable of the kernel instead of a parameter.
+    locals: Vec<(BufId, String)>,
     /// Whether element indices need 64 bits.
     pub wide: bool,
+    /// Blocks of a cluster, where there is one.
+    pub cluster: usize,
+    /// Least blocks that a multiprocessor should hold, for the register allocator; 0 leaves it alone.
+    pub resident: usize,
+    /// What a kernel does before what ran earlier has finished: it must read only what no kernel of the program writes.
+    pub early: String,
 }
 
 /// Where a buffer is: a region (inputs, then outputs, then the arena) and its bytes there.
@@ -40,7 +48,19 @@ pub fn overlap(program: &Program, a: BufId, b: BufId) -> bool {
 impl<'a> Signature<'a> {
     /// No parameters yet.
     pub fn new(program: &'a Program) -> Self {
-        Signature { program, params: Vec::new(), written: Vec::new(), wide: false }
+        Signature { program, params: Vec::new(), written: Vec::new(), locals: Vec::new(), wide: false, cluster: 1, resident: 0, early: String::new() }
+    }
+
+    /// Makes a buffer a variable of the kernel: what is read and written there goes through `name`, a pointer.
+    pub fn local(&mut self, buf: BufId, name: &str) {
+        self.locals.push((buf, name.into()));
+    }
+
+    fn buffer(&mut self, buf: BufId) -> String {
+        match self.locals.iter().find(|l| l.0 == buf) {
+            Some((_, name)) => name.clone(),
+            None => self.param(Param::Buf(buf)),
+        }
     }
 
     /// The program.
@@ -59,7 +79,7 @@ impl<'a> Signature<'a> {
 
     /// Name of the pointer to a buffer that is read.
     pub fn read(&mut self, buf: BufId) -> String {
-        self.param(Param::Buf(buf))
+        self.buffer(buf)
     }
 
     /// Name of the pointer to a buffer that is written.
@@ -67,7 +87,7 @@ impl<'a> Signature<'a> {
         if !self.written.contains(&buf) {
             self.written.push(buf);
         }
-        self.param(Param::Buf(buf))
+        self.buffer(buf)
     }
 
     /// Name of the pointer to scratch memory at a byte offset, a `char*`.
@@ -124,7 +144,12 @@ impl<'a> Signature<'a> {
                 Param::U64(_) => format!("u64 p{n}"),
             };
         }
-        let code = format!("{PRELUDE}\nextern \"C\" __global__ void __launch_bounds__({block}) {entry}({list}) {{\n{body}}}\n");
+        let cluster = if self.cluster > 1 { format!("__cluster_dims__({}, 1, 1) ", self.cluster) } else { String::new() };
+        let resident = if self.resident > 0 { format!(", {}", self.resident) } else { String::new() };
+        let early = &self.early;
+        let code = format!(
+            "{PRELUDE}\nextern \"C\" __global__ void {cluster}__launch_bounds__({block}{resident}) {entry}({list}) {{\n{early}chain();\nconst unsigned bid = blockIdx.x;\n{body}}}\n"
+        );
         (Source { entry: entry.into(), code }, self.params)
     }
 }

@@ -5,7 +5,7 @@ use kiln_ir::{Affine, Bound, DType, Elementwise, Expr, Inst, Lane, RandomKind, R
 use super::signature::Signature;
 
 /// What every kernel may use.
-pub const PRELUDE: &str = include_str!("cuda/prelude.cu");
+pub const PRELUDE: &str = concat!(include_str!("cuda/cluster.cu"), include_str!("cuda/prelude.cu"));
 
 /// The type of an element in memory.
 pub fn memory_type(dtype: DType) -> &'static str {
@@ -40,7 +40,7 @@ pub fn reducer(op: ReduceOp, dtype: DType) -> String {
 }
 
 /// Rounds a float register to a half dtype; other dtypes pass.
-fn rounded(dtype: DType, x: String) -> String {
+pub(super) fn rounded(dtype: DType, x: String) -> String {
     match dtype {
         DType::F16 => format!("round_f16({x})"),
         DType::BF16 => format!("round_bf16({x})"),

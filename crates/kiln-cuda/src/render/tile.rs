@@ -57,7 +57,7 @@ fn load_vector(nest: &Nest, b: usize, n: usize, dtype: DType) -> usize {
 #[allow(clippy::too_many_arguments)]
 fn body(sig: &mut Signature<'_>, nest: &Nest, a: usize, b: usize, loads: &[usize], outer: &[usize], tiles_a: usize, tiles_b: usize) -> String {
     let (expr, ty) = (&nest.expr, sig.index_type());
-    let mut s = format!("const {ty} tile = blockIdx.x;\nconst int ta = (tile % {tiles_a}) * {SIDE};\n");
+    let mut s = format!("const {ty} tile = bid;\nconst int ta = (tile % {tiles_a}) * {SIDE};\n");
     let _ = writeln!(s, "const int tb = (tile / {tiles_a} % {tiles_b}) * {SIDE};\nconst {ty} o = tile / {};", tiles_a * tiles_b);
     let (split, outer_coords) = unflatten(sig, "o", outer, "c");
     s += &split;
@@ -68,8 +68,8 @@ fn body(sig: &mut Signature<'_>, nest: &Nest, a: usize, b: usize, loads: &[usize
         let mem = memory_type(dtype);
         let mut coords = outer_coords.clone();
         (coords[a], coords[b]) = ("(ta + ia)".into(), "(tb + ib)".into());
-        // Rows of the tile run along the dimension that is read; two elements more keep columns apart.
-        let _ = writeln!(s, "KILN_SHARED {mem} t{n}[{SIDE}][{}];", SIDE + if dtype.size() < 4 { 2 } else { 1 });
+        // Rows of the tile run along the dimension that is read; one element more keeps columns apart: eight rows of half floats are then four banks apart.
+        let _ = writeln!(s, "KILN_SHARED {mem} t{n}[{SIDE}][{}];", SIDE + 1);
         let _ = writeln!(s, "#pragma unroll\nfor (int q = threadIdx.x; q < {}; q += {BLOCK}) {{", SIDE * SIDE / v);
         let _ = writeln!(s, "const int ib = q % {} * {v}, ia = q / {};", SIDE / v, SIDE / v);
         let _ = writeln!(s, "if (ta + ia < {} && tb + ib < {}) {{", nest.dims[a], nest.dims[b]);

@@ -176,3 +176,51 @@ fn attention_of_half_floats_runs_on_warpgroups() {
         check_case_on(&Chip { multiprocessors: 3, ..Chip::of(90) }, &mut draw, if n % 2 == 0 { DType::BF16 } else { DType::F16 }, case, n % 2 == 1);
     }
 }
+
+#[test]
+fn heads_are_written_side_by_side_without_a_copy() {
+    use kiln_cuda::lowered::{Lowered, Work};
+    let mut draw = Draw(39);
+    let (b, h, t, d, n) = (2, 2, 40, 64, 24);
+    let attrs = AttentionAttrs { scale: 0.125f64.to_bits(), softcap: 0, causal: true, has_mask: false, has_bias: false };
+    let dtype = DType::F32;
+    let mut g = Graph::new();
+    let mut inputs = Vec::new();
+    // Queries, keys and values next to each other, as one product leaves them.
+    let qkv = g.input(&[b, t, 3 * h * d], dtype);
+    inputs.push(draw.tensor(dtype, &[b, t, 3 * h * d], (-1.0, 1.0)));
+    let part = |g: &mut Graph, n: usize| {
+        let axes = smallvec![kiln_ir::op::SliceAxis { axis: 2, step: 1 }];
+        let start = g.constant(DType::I64, (n * h * d) as u64);
+        let x = g.add_as(Op::Slice(axes), &[qkv, start], &[b, t, h * d], dtype).unwrap();
+        let x = g.add_as(Op::Reshape, &[x], &[b, t, h, d], dtype).unwrap();
+        g.add(Op::Permute(smallvec![0, 2, 1, 3]), &[x]).unwrap()
+    };
+    let [q, k, v] = [0, 1, 2].map(|n| part(&mut g, n));
+    let out = g.add(Op::Attention(attrs), &[q, k, v]).unwrap();
+    let lse = g.get(out, 1).unwrap();
+    let flat = |g: &mut Graph, x| {
+        let x = g.add(Op::Permute(smallvec![0, 2, 1, 3]), &[x]).unwrap();
+        g.add_as(Op::Reshape, &[x], &[b * t, h * d], dtype).unwrap()
+    };
+    let w = g.input(&[h * d, n], dtype);
+    inputs.push(draw.tensor(dtype, &[h * d, n], (-1.0, 1.0)));
+    let y = flat(&mut g, out);
+    let y = g.add(Op::Dot, &[y, w]).unwrap();
+    // The gradient reads what the product read, and its results lie next to each other again.
+    let dout = g.input(&[b, h, t, d], dtype);
+    inputs.push(draw.tensor(dtype, &[b, h, t, d], (-1.0, 1.0)));
+    let dq = g.add(Op::AttentionGrad(attrs), &[q, k, v, out, lse, dout]).unwrap();
+    let (dk, dv) = (g.get(dq, 1).unwrap(), g.get(dq, 2).unwrap());
+    let parts = [dq, dk, dv].map(|x| flat(&mut g, x));
+    let all = g.add(Op::Concat { axis: 1 }, &parts).unwrap();
+    let w = g.input(&[3 * h * d, n], dtype);
+    inputs.push(draw.tensor(dtype, &[3 * h * d, n], (-1.0, 1.0)));
+    let z = g.add(Op::Dot, &[all, w]).unwrap();
+    g.outputs = vec![y, z];
+    let lowered = Lowered::new(&crate::oracle::program(&g, true), &Chip::of(80), false).unwrap();
+    let copies =
+        lowered.works().filter(|w| matches!(w, Work::Launch { source, .. } if ["elementwise", "tile", "together"].contains(&&source.entry[..])));
+    assert_eq!(copies.count(), 0);
+    check_on(&Chip::of(80), &g, &inputs, &[], 20.0);
+}

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
-use kiln_cuda::render::render;
-use kiln_cuda::steps::{Chip, Param, Step, fault};
+use kiln_cuda::lowered::{Lowered, Word, Work};
+use kiln_cuda::steps::{Chip, Source, fault};
 use kiln_ir::interp::value::{read, write};
 use kiln_ir::interp::{Elements, Scalar, Tensor, run_kernel};
-use kiln_ir::{BufId, OutputSpec, Place, Program, RuntimeError};
+use kiln_ir::{BufId, OutputSpec, Place, Program};
 
 const HEADER: &str = include_str!("emulator/cuda_on_host.h");
 
@@ -27,23 +27,23 @@ pub fn available() -> bool {
 
 type Launch = unsafe extern "C" fn(*const u32, *const u32, *const u64);
 
-/// The compiled text of a step. Kept on disk under its hash.
-fn library(step: &Step) -> PathBuf {
-    let call: Vec<String> = (0..step.params.len()).map(|n| format!("parameters[{n}]")).collect();
-    let words = vec!["uint64_t"; step.params.len()].join(", ");
+/// The compiled text of a launch. Kept on disk under its hash.
+fn library(source: &Source, params: usize) -> PathBuf {
+    let call: Vec<String> = (0..params).map(|n| format!("parameters[{n}]")).collect();
+    let words = vec!["uint64_t"; params].join(", ");
     let code = format!(
         "#define KILN_BF16 {}\n#include \"cuda_on_host.h\"\n{}\nstatic const uint64_t* parameters;\nstatic void call() {{ ((void (*)({words})){})({}); }}\n\
          extern \"C\" void kiln_launch(const unsigned* grid, const unsigned* block, const uint64_t* p) {{ parameters = p; run_grid(grid, block, call); }}\n",
-        step.source.code.contains("\n#define BRAIN (1)") as u8,
-        step.source.code,
-        step.source.entry,
+        source.code.contains("\n#define BRAIN (1)") as u8,
+        source.code,
+        source.entry,
         call.join(", "),
     );
     let mut hasher = DefaultHasher::new();
     (HEADER, &code).hash(&mut hasher);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("emulated");
     std::fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(format!("{}-{:016x}.so", step.source.entry, hasher.finish()));
+    let path = folder.join(format!("{}-{:016x}.so", source.entry, hasher.finish()));
     if path.exists() {
         return path;
     }
@@ -51,7 +51,7 @@ fn library(step: &Step) -> PathBuf {
     if std::fs::read_to_string(&header).ok().as_deref() != Some(HEADER) {
         std::fs::write(&header, HEADER).unwrap();
     }
-    std::fs::write(path.with_extension("cu"), &step.source.code).unwrap();
+    std::fs::write(path.with_extension("cu"), &source.code).unwrap();
     let text = path.with_extension(format!("{}.cpp", std::process::id()));
     std::fs::write(&text, code).unwrap();
     let made = path.with_extension(format!("{}.tmp", std::process::id()));
@@ -107,14 +107,21 @@ impl<'a> Memory<'a> {
     }
 
     fn address(&self, buf: BufId) -> u64 {
-        let (region, offset) = match self.program.buf(buf).place {
-            Place::Input(n) => (n as usize, 0),
-            Place::Output(n) => (self.outputs[n as usize], 0),
-            Place::Arena(offset) => (self.regions.len() - 1, offset),
-            Place::Unused => return 0,
-        };
-        let words = &self.regions[region];
-        (words.as_ptr() as usize + aligned(words) + offset) as u64
+        match self.program.buf(buf).place {
+            Place::Input(n) => self.region(n as usize),
+            Place::Output(n) => self.region(self.outputs[n as usize]),
+            Place::Arena(offset) => self.arena(offset),
+            Place::Unused => 0,
+        }
+    }
+
+    fn region(&self, n: usize) -> u64 {
+        let words = &self.regions[n];
+        (words.as_ptr() as usize + aligned(words)) as u64
+    }
+
+    fn arena(&self, offset: usize) -> u64 {
+        self.region(self.regions.len() - 1) + offset as u64
     }
 
     fn bytes(&self, buf: BufId) -> &[u8] {
@@ -146,42 +153,49 @@ impl Elements for Memory<'_> {
 pub fn run(program: &Program, inputs: &[Tensor], args: &[u64], chip: &Chip) -> Result<Vec<Vec<u8>>, String> {
     static LIBRARIES: Mutex<Vec<(PathBuf, libloading::Library)>> = Mutex::new(Vec::new());
     let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
-    let mut memory = Memory::new(program, &bytes);
+    let lowered = Lowered::new(program, chip, false).map_err(|e| e.to_string())?;
+    let mut own = lowered.program.clone();
+    own.arena = lowered.arena;
+    let mut memory = Memory::new(&own, &bytes);
     let mut fault_words = [0i32; fault::WORDS];
-    for kernel in program.kernels() {
-        let steps = match render(kernel, program, chip) {
-            Ok(steps) => steps,
-            Err(RuntimeError::Unsupported(_)) => {
+    for work in lowered.works() {
+        let (source, grid, block, shared, words) = match work {
+            Work::Launch { source, grid, block, shared, params } => (source, grid, block, *shared, params),
+            Work::Host(kernel) => {
                 run_kernel(kernel, &mut memory, args)?;
                 continue;
             }
-            Err(e) => return Err(e.to_string()),
+            Work::Copy { from, to } => {
+                if memory.address(*from) != memory.address(*to) {
+                    let bytes = memory.bytes(*from).to_vec();
+                    memory.bytes_mut(*to).copy_from_slice(&bytes);
+                }
+                continue;
+            }
+            Work::Product(_) => unreachable!("there is no cuBLASLt here"),
         };
-        let scratch = region(&vec![0x5a; steps.scratch]);
-        for step in &steps.steps {
-            let params: Vec<u64> = (step.params.iter())
-                .map(|p| match p {
-                    Param::Buf(b) => memory.address(*b),
-                    Param::Args => args.as_ptr() as u64,
-                    Param::Scratch(offset) => (scratch.as_ptr() as usize + aligned(&scratch) + offset) as u64,
-                    Param::Fault => fault_words.as_mut_ptr() as u64,
-                    Param::U64(v) => *v,
-                })
-                .collect();
-            assert!(step.shared as usize <= chip.shared_limit, "{}: {} bytes of shared memory", step.source.entry, step.shared);
-            let path = library(step);
-            let mut libraries = LIBRARIES.lock().unwrap();
-            if libraries.iter().all(|(p, _)| *p != path) {
-                // SAFETY: the library was just made from a kernel's text and has no initialisers but its own.
-                libraries.push((path.clone(), unsafe { libloading::Library::new(&path).unwrap() }));
-            }
-            let library = &libraries.iter().find(|(p, _)| *p == path).unwrap().1;
-            // SAFETY: the symbol has this signature; the parameters are the addresses that the step asks for.
-            unsafe { library.get::<Launch>(b"kiln_launch\0").unwrap()(step.grid.as_ptr(), step.block.as_ptr(), params.as_ptr()) };
-            drop(libraries);
-            if let Some(message) = fault::message(&fault_words) {
-                return Err(message);
-            }
+        let params: Vec<u64> = (words.iter())
+            .map(|w| match *w {
+                Word::Buf(b) => memory.address(b),
+                Word::Args => args.as_ptr() as u64,
+                Word::Arena(offset) => memory.arena(offset),
+                Word::Fault => fault_words.as_mut_ptr() as u64,
+                Word::Number(v) => v,
+            })
+            .collect();
+        assert!(shared as usize <= chip.shared_limit, "{}: {shared} bytes of shared memory", source.entry);
+        let path = library(source, params.len());
+        let mut libraries = LIBRARIES.lock().unwrap();
+        if libraries.iter().all(|(p, _)| *p != path) {
+            // SAFETY: the library was just made from a kernel's text and has no initialisers but its own.
+            libraries.push((path.clone(), unsafe { libloading::Library::new(&path).unwrap() }));
+        }
+        let library = &libraries.iter().find(|(p, _)| *p == path).unwrap().1;
+        // SAFETY: the symbol has this signature; the parameters are the addresses that the launch asks for.
+        unsafe { library.get::<Launch>(b"kiln_launch\0").unwrap()(grid.as_ptr(), block.as_ptr(), params.as_ptr()) };
+        drop(libraries);
+        if let Some(message) = fault::message(&fault_words) {
+            return Err(message);
         }
     }
     let outputs = memory.outputs.iter().zip(&program.outputs).zip(program_output_bytes(program, inputs));

@@ -2,6 +2,7 @@
 mod attention;
 mod compiles;
 mod conv;
+mod decoding;
 mod emulator;
 mod families;
 mod fused;

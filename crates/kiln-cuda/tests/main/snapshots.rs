@@ -150,7 +150,7 @@ fn attention_goes_to_the_units_that_fit() {
     snapshot(
         &describe(&one, &Chip::of(90), &["ROWS", "SPLITS", "RUN"]),
         &format!(
-            "attention_decode [64, 1, 1] x 128 +10368 ({operands}, Scratch(0), Args)
+            "attention_decode [64, 1, 1] x 128 +10368 ({operands}, Scratch(0), Buf(BufId(3)), Buf(BufId(3)), Args)
 attention_parts [8, 1, 1] x 128 +0 (Scratch(0), Buf(BufId(3)), Buf(BufId(3)), Args)
     #define RUN (32)
     #define ROWS (4)

@@ -1,14 +1,13 @@
 // Attention's gradient for half floats on warpgroups: one fetches, two compute. Every result has one owner, so that nothing is added by atomics.
 
-// From a product to a probability.
-__device__ __forceinline__ float probability(const Extras& extras, float product, i32 t, i32 s, float log_sum, bool edge, float& slope) {
+// Scores that are nothing but a product times a factor: one multiplication and an exponential, and at the edges a choice behind them.
+#define SIMPLE (PLAIN_SCORES && !HAS_MASK)
+
+// From a product to a probability. `log_sum` is a logarithm to the base 2.
+__device__ __forceinline__ float probability(const Extras& extras, float product, i32 t, i32 s, float log_sum, float& slope) {
     slope = 1;
-    if (PLAIN_SCORES && !HAS_MASK && !edge) return exp2_fast(product * (float)(SCALE * LOG2E) - log_sum * (float)LOG2E);
-    if (PLAIN_SCORES && !HAS_MASK) {
-        return s >= visible(t) || t >= QUERIES || log_sum == NEGATIVE_INFINITY ? 0.0f : exp2_fast(product * (float)(SCALE * LOG2E) - log_sum * (float)LOG2E);
-    }
     const float x = extras.score<float>(product, t, s, slope);
-    return x == NEGATIVE_INFINITY || log_sum == NEGATIVE_INFINITY ? 0.0f : exp2_fast((x - log_sum) * (float)LOG2E);
+    return x == NEGATIVE_INFINITY || log_sum == NEGATIVE_INFINITY ? 0.0f : exp2_fast(x * (float)LOG2E - log_sum);
 }
 
 // Writes a consumer's 64 rows.
@@ -85,13 +84,13 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T
         i32 stage = 0;
         u32 parity = 1;
         for (i32 n = 0; n < all; n++) {
-            const i32 h = g * (HEADS / GROUPS) + n / steps, t0 = (first + n % steps) * 64;
+            const i32 h = g * (HEADS / GROUPS) + (HEADS == GROUPS ? 0 : n / steps), t0 = (first + (HEADS == GROUPS ? n : n % steps)) * 64;
             queue.room(empty + stage * 8, parity);
             fetch<64, D_PANELS>(q_at + (u32)(stage * 64 * D * 2), q + Q_ORIGIN + (i64)b * Q_B + (i64)h * Q_H, Q_T, t0, QUERIES, t);
             fetch<64, E_PANELS>(do_at + (u32)(stage * 64 * E * 2), dout + DO_ORIGIN + (i64)b * DO_B + (i64)h * DO_H, DO_T, t0, QUERIES, t);
             const i32 query = t0 + t % 64;
             float value = t < 64 ? NEGATIVE_INFINITY : 0.0f;
-            if (query < QUERIES) value = t < 64 ? lse[L_ORIGIN + (i64)b * L_B + (i64)h * L_H + (i64)query * L_T] : delta[((i64)b * HEADS + h) * QUERIES + query];
+            if (query < QUERIES) value = t < 64 ? lse[L_ORIGIN + (i64)b * L_B + (i64)h * L_H + (i64)query * L_T] * (float)LOG2E : delta[((i64)b * HEADS + h) * QUERIES + query];
             rows[stage * 128 + t] = value;
             queue.started(full + stage * 8);
             stage = stage + 1 == STAGES ? 0 : stage + 1;
@@ -110,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T
         i32 stage = 0;
         u32 parity = 0;
         for (i32 n = 0; n < all; n++) {
-            const i32 h = g * (HEADS / GROUPS) + n / steps, t0 = (first + n % steps) * 64;
+            const i32 h = g * (HEADS / GROUPS) + (HEADS == GROUPS ? 0 : n / steps), t0 = (first + (HEADS == GROUPS ? n : n % steps)) * 64;
             const Extras extras(mask, bias, b, h, args);
             const u32 queries_at = q_at + (u32)(stage * 64 * D * 2), gradients_at = do_at + (u32)(stage * 64 * E * 2);
             float s[32], dp[32];
@@ -131,9 +130,25 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T
                 const float2 logs = *(const float2*)(sums + m * 8 + lane % 4 * 2);
 #pragma unroll
                 for (i32 j = 0; j < 4; j++) {
-                    float slope;
-                    s[m * 4 + j] = probability(extras, s[m * 4 + j], t0 + m * 8 + lane % 4 * 2 + j % 2, key + j / 2 * 8, j % 2 ? logs.y : logs.x, edge, slope);
-                    if (HAS_CAP) slopes[HAS_CAP ? m * 4 + j : 0] = slope;
+                    if (SIMPLE) {
+                        s[m * 4 + j] = exp2_fast(s[m * 4 + j] * (float)(SCALE * LOG2E) - (j % 2 ? logs.y : logs.x));
+                    } else {
+                        float slope;
+                        s[m * 4 + j] = probability(extras, s[m * 4 + j], t0 + m * 8 + lane % 4 * 2 + j % 2, key + j / 2 * 8, j % 2 ? logs.y : logs.x, slope);
+                        if (HAS_CAP) slopes[HAS_CAP ? m * 4 + j : 0] = slope;
+                    }
+                }
+            }
+            if (SIMPLE && edge) {
+#pragma unroll
+                for (i32 m = 0; m < 8; m++) {
+                    const float2 logs = *(const float2*)(sums + m * 8 + lane % 4 * 2);
+#pragma unroll
+                    for (i32 j = 0; j < 4; j++) {
+                        const i32 query = t0 + m * 8 + lane % 4 * 2 + j % 2;
+                        const bool hidden = key + j / 2 * 8 >= visible(query) || query >= QUERIES || (j % 2 ? logs.y : logs.x) == NEGATIVE_INFINITY;
+                        s[m * 4 + j] = hidden ? 0.0f : s[m * 4 + j];
+                    }
                 }
             }
             pack(p, s);
@@ -216,7 +231,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dq(const T*
 #pragma unroll
         for (i32 half = 0; half < 2; half++) {
             const i32 r = row + half * 8;
-            log_sum[half] = r < QUERIES ? lse[L_ORIGIN + (i64)b * L_B + (i64)h * L_H + (i64)r * L_T] : NEGATIVE_INFINITY;
+            log_sum[half] = r < QUERIES ? lse[L_ORIGIN + (i64)b * L_B + (i64)h * L_H + (i64)r * L_T] * (float)LOG2E : NEGATIVE_INFINITY;
             own[half] = r < QUERIES ? delta[((i64)b * HEADS + h) * QUERIES + r] : 0.0f;
         }
         float acc[D / 2];
@@ -241,9 +256,21 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dq(const T*
             float slopes[HAS_CAP ? 32 : 1];
 #pragma unroll
             for (i32 m = 0; m < 32; m++) {
-                float slope;
-                s[m] = probability(extras, s[m], row + m / 2 % 2 * 8, n * 64 + m / 4 * 8 + lane % 4 * 2 + m % 2, log_sum[m / 2 % 2], edge, slope);
-                if (HAS_CAP) slopes[HAS_CAP ? m : 0] = slope;
+                if (SIMPLE) {
+                    s[m] = exp2_fast(s[m] * (float)(SCALE * LOG2E) - log_sum[m / 2 % 2]);
+                } else {
+                    float slope;
+                    s[m] = probability(extras, s[m], row + m / 2 % 2 * 8, n * 64 + m / 4 * 8 + lane % 4 * 2 + m % 2, log_sum[m / 2 % 2], slope);
+                    if (HAS_CAP) slopes[HAS_CAP ? m : 0] = slope;
+                }
+            }
+            if (SIMPLE && edge) {
+#pragma unroll
+                for (i32 m = 0; m < 32; m++) {
+                    const i32 query = row + m / 2 % 2 * 8;
+                    const bool hidden = n * 64 + m / 4 * 8 + lane % 4 * 2 + m % 2 >= visible(query) || query >= QUERIES || log_sum[m / 2 % 2] == NEGATIVE_INFINITY;
+                    s[m] = hidden ? 0.0f : s[m];
+                }
             }
             products_wait<0>();
             settle(dp);
