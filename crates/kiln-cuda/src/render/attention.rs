@@ -321,14 +321,20 @@ pub fn render_grad(k: &AttentionKernel, program: &Program, chip: &Chip) -> Resul
         let groups_fit = fits_warpgroups(k, chip);
         let columns: &[usize] = if d == 128 { &[64, 128] } else { &[64] };
         let stages = 3;
-        let group_shared = 3072 + stages * 512 + (128 + stages * 64) * (d + e) * 2;
+        // Narrow heads leave room for two blocks of one consumer.
+        let consumers = if d == 64 { 1 } else { 2 };
+        let (owned, threads) = (64 * consumers, 128 + 128 * consumers as u32);
+        let group_shared = 3072 + stages * 512 + (owned + stages * 64) * (d + e) * 2;
         if wants(0) && groups_fit {
             let mut own = Attention { k, text: a.text.clone(), scratch: 0 };
             let dq = own.result("DQ", 0, &[]);
-            let tiles = queries.div_ceil(128);
-            let text = warpgroup_text(&own, &[0], columns).number("STAGES", stages as i128).number("TILES_T", tiles as i128);
+            let tiles = queries.div_ceil(owned);
+            let text = warpgroup_text(&own, &[0], columns)
+                .number("STAGES", stages as i128)
+                .number("CONSUMERS", consumers as i128)
+                .number("TILES_T", tiles as i128);
             let source = text.body(include_str!("cuda/attention_wgmma_grad.cu")).entry("attention_wgmma_dq");
-            steps.push(step(source, grid(batch * heads * tiles)?, 384, group_shared, with(&[dq])));
+            steps.push(step(source, grid(batch * heads * tiles)?, threads, group_shared, with(&[dq])));
         } else if wants(0) {
             let mut own = Attention { k, text: a.text.clone(), scratch: 0 };
             let dq = own.result("DQ", 0, &[]);
@@ -354,9 +360,10 @@ pub fn render_grad(k: &AttentionKernel, program: &Program, chip: &Chip) -> Resul
             }
             let written: Vec<usize> = [(dk, 1), (dv, 2)].into_iter().filter(|w| w.0).map(|w| w.1).collect();
             if groups_fit {
-                let tiles = keys.div_ceil(128);
+                let tiles = keys.div_ceil(owned);
                 let text = warpgroup_text(&own, &written, columns)
                     .number("STAGES", stages as i128)
+                    .number("CONSUMERS", consumers as i128)
                     .number("TILES_S", tiles as i128)
                     .flag("WANT_DK", dk)
                     .flag("WANT_DV", dv);
@@ -365,7 +372,7 @@ pub fn render_grad(k: &AttentionKernel, program: &Program, chip: &Chip) -> Resul
                     AXES.iter().fold(text.number(&format!("{name}_ORIGIN"), 0), |text, axis| text.number(&format!("{name}_{axis}"), 0))
                 });
                 let source = text.body(include_str!("cuda/attention_wgmma_grad.cu")).entry("attention_wgmma_dkv");
-                steps.push(step(source, grid(batch * groups * tiles)?, 384, group_shared, with(&results)));
+                steps.push(step(source, grid(batch * groups * tiles)?, threads, group_shared, with(&results)));
                 continue;
             }
             let tiles = keys.div_ceil(side);

@@ -142,7 +142,7 @@ pub fn render(k: &DotKernel, prologue: Option<&Prologue>, program: &Program, chi
             let _ = writeln!(body, "KILN_SHARED __align__(16) {ty} held[{share}];\n{ty}* const x = held - from;");
             sig.local(k.lhs.buf, "x");
             let mut pv = nest.vector(program, 0, 8);
-            while pv > 1 && (k.k % pv != 0 || !share.is_multiple_of(pv)) {
+            while pv > 1 && (!k.k.is_multiple_of(pv) || !share.is_multiple_of(pv)) {
                 pv /= 2;
             }
             let _ = writeln!(body, "for (int g = threadIdx.x; g < (end - from) / {pv}; g += {PIECE_BLOCK}) {{\nconst int c = from + g * {pv};");

@@ -1,4 +1,9 @@
-// Attention's gradient for half floats on warpgroups: one fetches, two compute. Every result has one owner, so that nothing is added by atomics.
+// Attention's gradient for half floats on warpgroups: one fetches, the others compute. Every result has one owner, so that nothing is added by atomics.
+// Rows that a block owns: 64 a consumer. Two blocks of one consumer share a multiprocessor, so that one computes while the other starts or ends.
+#define OWN (64 * CONSUMERS)
+#define THREADS (128 + 128 * CONSUMERS)
+#define RESIDENT (CONSUMERS == 1 ? 2 : 1)
+#define CONSUMER_REGISTERS (CONSUMERS == 1 ? 232 : 240)
 
 // Scores that are nothing but a product times a factor: one multiplication and an exponential, and at the edges a choice behind them.
 #define SIMPLE (PLAIN_SCORES && !HAS_MASK)
@@ -50,17 +55,17 @@ __device__ __forceinline__ void pack(u32 (&p)[4][4], const float (&s)[32]) {
 }
 
 #ifdef ENTRY_attention_wgmma_dkv
-// A block owns 128 keys, 64 a consumer, and goes through the queries of all heads that share them, 64 at a time; scores are transposed, rows are keys.
-extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T* q, const T* k, const T* v, const T* dout, const float* lse, const float* delta, const u8* mask, const T* bias, T* dk, T* dv, const u64* args) {
+// A block owns OWN keys and goes through the queries of all heads that share them, 64 at a time; scores are transposed, rows are keys.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma_dkv(const T* q, const T* k, const T* v, const T* dout, const float* lse, const float* delta, const u8* mask, const T* bias, T* dk, T* dv, const u64* args) {
     extern __shared__ uint4 shared_bytes[];
-    const u32 base = shared_address(shared_bytes), k_at = (base + 1024 + STAGES * 512 + 1023) & ~1023u, v_at = k_at + 128 * D * 2;
-    const u32 q_at = v_at + 128 * E * 2, do_at = q_at + STAGES * 64 * D * 2;
+    const u32 base = shared_address(shared_bytes), k_at = (base + 1024 + STAGES * 512 + 1023) & ~1023u, v_at = k_at + OWN * D * 2;
+    const u32 q_at = v_at + OWN * E * 2, do_at = q_at + STAGES * 64 * D * 2;
     const u32 own_full = base, full = base + 8, empty = full + STAGES * 8;
     // Logarithms and products of the rows of a stage.
     float* rows = (float*)((u8*)shared_bytes + 1024);
     const i32 group = threadIdx.x / 128, t = threadIdx.x % 128;
     i32 block = blockIdx.x;
-    const i32 s0 = block % TILES_S * 128;
+    const i32 s0 = block % TILES_S * OWN;
     block /= TILES_S;
     const i32 g = block % GROUPS, b = block / GROUPS;
     const i32 first = CAUSAL ? max(0, s0 - ((i32)KEYS - (i32)QUERIES)) / 64 : 0;
@@ -69,15 +74,15 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T
         barrier_init(own_full, 128);
         for (i32 i = 0; i < STAGES; i++) {
             barrier_init(full + i * 8, 128);
-            barrier_init(empty + i * 8, 256);
+            barrier_init(empty + i * 8, 128 * CONSUMERS);
         }
         fence_barriers();
     }
     __syncthreads();
     if (group == 0) {
         registers_down<24>();
-        fetch<128, D_PANELS>(k_at, k + K_ORIGIN + (i64)b * K_B + (i64)g * K_H, K_T, s0, KEYS, t);
-        fetch<128, E_PANELS>(v_at, v + V_ORIGIN + (i64)b * V_B + (i64)g * V_H, V_T, s0, KEYS, t);
+        fetch<OWN, D_PANELS>(k_at, k + K_ORIGIN + (i64)b * K_B + (i64)g * K_H, K_T, s0, KEYS, t);
+        fetch<OWN, E_PANELS>(v_at, v + V_ORIGIN + (i64)b * V_B + (i64)g * V_H, V_T, s0, KEYS, t);
         copy_commit();
         Queue queue;
         queue.last = own_full;
@@ -98,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T
         }
         queue.announce<0>();
     } else {
-        registers_up<240>();
+        registers_up<CONSUMER_REGISTERS>();
         const i32 me = group - 1, lane = t % 32, key = s0 + me * 64 + t / 32 * 16 + lane / 4;
         float dks[D / 2], dvs[E / 2];
 #pragma unroll
@@ -116,14 +121,14 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T
             u32 p[4][4];
             barrier_wait(full + stage * 8, parity);
             products_begin();
-            rows_product<128, D>(s, k_at + (u32)(me * 64 * 128), queries_at);
+            rows_product<OWN, D>(s, k_at + (u32)(me * 64 * 128), queries_at);
             products_commit();
-            rows_product<128, E>(dp, v_at + (u32)(me * 64 * 128), gradients_at);
+            rows_product<OWN, E>(dp, v_at + (u32)(me * 64 * 128), gradients_at);
             products_commit();
             products_wait<1>();
             settle(s);
             const float* sums = rows + stage * 128;
-            const bool edge = s0 + 128 > visible(t0) || t0 + 64 > QUERIES || HAS_BLANKS;
+            const bool edge = s0 + me * 64 + 64 > visible(t0) || t0 + 64 > QUERIES || HAS_BLANKS;
             float slopes[HAS_CAP ? 32 : 1];
 #pragma unroll
             for (i32 m = 0; m < 8; m++) {
@@ -182,15 +187,15 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dkv(const T
 #endif
 
 #ifdef ENTRY_attention_wgmma_dq
-// A block owns 128 queries, 64 a consumer, and goes through the keys 64 at a time.
-extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dq(const T* q, const T* k, const T* v, const T* dout, const float* lse, const float* delta, const u8* mask, const T* bias, T* dq, const u64* args) {
+// A block owns OWN queries and goes through the keys 64 at a time.
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) attention_wgmma_dq(const T* q, const T* k, const T* v, const T* dout, const float* lse, const float* delta, const u8* mask, const T* bias, T* dq, const u64* args) {
     extern __shared__ uint4 shared_bytes[];
-    const u32 base = shared_address(shared_bytes), q_at = (base + 1024 + 1023) & ~1023u, do_at = q_at + 128 * D * 2;
-    const u32 k_at = do_at + 128 * E * 2, v_at = k_at + STAGES * 64 * D * 2;
+    const u32 base = shared_address(shared_bytes), q_at = (base + 1024 + 1023) & ~1023u, do_at = q_at + OWN * D * 2;
+    const u32 k_at = do_at + OWN * E * 2, v_at = k_at + STAGES * 64 * D * 2;
     const u32 own_full = base, full = base + 8, empty = full + STAGES * 8;
     const i32 group = threadIdx.x / 128, t = threadIdx.x % 128;
     i32 block = blockIdx.x;
-    const i32 t0 = (TILES_T - 1 - block % TILES_T) * 128;
+    const i32 t0 = (TILES_T - 1 - block % TILES_T) * OWN;
     block /= TILES_T;
     const i32 h = block % HEADS, b = block / HEADS, g = h / (HEADS / GROUPS);
     const i32 end = visible(min(t0 + 127, (i32)QUERIES - 1)), tiles = (end + 63) / 64;
@@ -198,7 +203,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dq(const T*
         barrier_init(own_full, 128);
         for (i32 i = 0; i < STAGES; i++) {
             barrier_init(full + i * 8, 128);
-            barrier_init(empty + i * 8, 256);
+            barrier_init(empty + i * 8, 128 * CONSUMERS);
         }
         fence_barriers();
     }
@@ -207,8 +212,8 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dq(const T*
         registers_down<24>();
         const T* ks = k + K_ORIGIN + (i64)b * K_B + (i64)g * K_H;
         const T* vs = v + V_ORIGIN + (i64)b * V_B + (i64)g * V_H;
-        fetch<128, D_PANELS>(q_at, q + Q_ORIGIN + (i64)b * Q_B + (i64)h * Q_H, Q_T, t0, QUERIES, t);
-        fetch<128, E_PANELS>(do_at, dout + DO_ORIGIN + (i64)b * DO_B + (i64)h * DO_H, DO_T, t0, QUERIES, t);
+        fetch<OWN, D_PANELS>(q_at, q + Q_ORIGIN + (i64)b * Q_B + (i64)h * Q_H, Q_T, t0, QUERIES, t);
+        fetch<OWN, E_PANELS>(do_at, dout + DO_ORIGIN + (i64)b * DO_B + (i64)h * DO_H, DO_T, t0, QUERIES, t);
         copy_commit();
         Queue queue;
         queue.last = own_full;
@@ -224,7 +229,7 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dq(const T*
         }
         queue.announce<0>();
     } else {
-        registers_up<240>();
+        registers_up<CONSUMER_REGISTERS>();
         const i32 me = group - 1, lane = t % 32, row = t0 + me * 64 + t / 32 * 16 + lane / 4;
         const Extras extras(mask, bias, b, h, args);
         float log_sum[2], own[2];
@@ -246,13 +251,13 @@ extern "C" __global__ void __launch_bounds__(384, 1) attention_wgmma_dq(const T*
             u32 ds[4][4];
             barrier_wait(full + stage * 8, parity);
             products_begin();
-            rows_product<128, D>(s, q_at + (u32)(me * 64 * 128), keys_at);
+            rows_product<OWN, D>(s, q_at + (u32)(me * 64 * 128), keys_at);
             products_commit();
-            rows_product<128, E>(dp, do_at + (u32)(me * 64 * 128), values_at);
+            rows_product<OWN, E>(dp, do_at + (u32)(me * 64 * 128), values_at);
             products_commit();
             products_wait<1>();
             settle(s);
-            const bool edge = n * 64 + 64 > visible(t0 + me * 64) || t0 + 128 > QUERIES || HAS_BLANKS;
+            const bool edge = n * 64 + 64 > visible(t0 + me * 64) || t0 + OWN > QUERIES || HAS_BLANKS;
             float slopes[HAS_CAP ? 32 : 1];
 #pragma unroll
             for (i32 m = 0; m < 32; m++) {
