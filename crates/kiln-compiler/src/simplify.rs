@@ -312,7 +312,9 @@ impl Builder {
             let v = single((e.row().float)(single(f[0]), single(f[1]), single(f[2])));
             if node.dtype == DType::Bool { (v != 0.0) as u64 } else { v.to_bits() }
         } else {
-            node.dtype.wrap((e.row().int)(i[0], i[1], i[2])) as u64
+            let v = (e.row().int)(i[0], i[1], i[2]);
+            // A bool is one bit: its complement is that bit's.
+            if node.dtype == DType::Bool { (v & 1) as u64 } else { node.dtype.wrap(v) as u64 }
         }
     }
 
