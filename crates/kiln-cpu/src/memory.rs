@@ -291,13 +291,13 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// Memory from the system, zeroed.
+/// Memory from the system, zeroed. Miri knows no unmapping of a part, so it gets large blocks like small ones.
 mod system {
     use super::*;
     use core::alloc::Layout;
 
     pub(super) fn allocate(size: usize) -> Option<NonNull<u8>> {
-        #[cfg(all(feature = "std", target_os = "linux"))]
+        #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
         if size >= LARGE {
             return map(size);
         }
@@ -309,7 +309,7 @@ mod system {
     /// # Safety
     /// `pointer` came from [`allocate`] with this `size` and is not used again.
     pub(super) unsafe fn release(pointer: NonNull<u8>, size: usize) {
-        #[cfg(all(feature = "std", target_os = "linux"))]
+        #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
         if size >= LARGE {
             // SAFETY: the block was mapped with this size.
             unsafe { libc::munmap(pointer.as_ptr().cast(), size) };
@@ -320,7 +320,7 @@ mod system {
     }
 
     /// Maps `size` bytes aligned to a huge page and asks for huge pages: one page fault instead of 512, and far fewer address-translation misses.
-    #[cfg(all(feature = "std", target_os = "linux"))]
+    #[cfg(all(feature = "std", target_os = "linux", not(miri)))]
     fn map(size: usize) -> Option<NonNull<u8>> {
         let total = size.checked_add(LARGE)?;
         let (read_write, private) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

@@ -102,3 +102,25 @@ fn blocks_cross_threads() {
     });
     assert_eq!(cache.usage().in_use, 0);
 }
+
+#[test]
+fn small_blocks_stay_in_bounds() {
+    let cache = Cache::new();
+    for round in 0..3u8 {
+        let mut blocks: Vec<_> = [0, 1, 63, 64, 65, 200, 1000].iter().map(|&bytes| cache.allocate(bytes).unwrap()).collect();
+        for block in &mut blocks {
+            block.as_mut_slice().fill(round);
+        }
+        assert!(blocks.iter().all(|block| block.as_slice().iter().all(|&byte| byte == round)));
+        drop(blocks.split_off(3));
+        assert!(cache.allocate_zeroed(300).unwrap().as_slice().iter().all(|&byte| byte == 0));
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..2u8 {
+            let cache = &cache;
+            scope.spawn(move || cache.allocate(77).unwrap().as_mut_slice().fill(thread));
+        }
+    });
+    cache.cleanup();
+    assert_eq!((cache.usage().in_use, cache.usage().reserved), (0, 0));
+}

@@ -14,7 +14,7 @@ pub(crate) fn second_level() -> usize {
     found
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn detect() -> Option<usize> {
     use core::arch::x86_64::{__cpuid, __cpuid_count};
     let vendor = __cpuid(0);
@@ -38,7 +38,7 @@ fn detect() -> Option<usize> {
     None
 }
 
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(not(target_arch = "x86_64"), miri))]
 fn detect() -> Option<usize> {
     None
 }

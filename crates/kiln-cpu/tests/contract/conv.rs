@@ -255,3 +255,19 @@ fn convolutions_do_not_depend_on_the_number_of_threads() {
         assert!(once == run(&Threads(threads)), "{threads} threads");
     }
 }
+
+#[test]
+fn small_convolutions_stay_in_bounds() {
+    let mut rng = Rng::new(15);
+    let line = |axis| [Spatial::NONE, Spatial::NONE, axis];
+    for (groups, inputs, outputs, axes) in [
+        (1, 2, 3, line(axis(7, 3, 1, 1, 1, 1))),
+        (1, 1, 2, line(axis(5, 2, 2, 2, 0, 2))),
+        (2, 4, 2, line(axis(4, 3, 1, 1, 3, 0))),
+        (1, 2, 2, [Spatial::NONE, axis(3, 2, 1, 1, 1, 0), axis(4, 3, 2, 1, 1, 1)]),
+        (3, 3, 3, [Spatial::NONE, axis(4, 3, 1, 1, 1, 1), axis(3, 1, 1, 1, 0, 0)]),
+        (1, 1, 2, [axis(2, 2, 1, 1, 1, 0), axis(2, 1, 1, 1, 0, 0), axis(3, 2, 1, 1, 0, 0)]),
+    ] {
+        check(&Conv { images: 2, groups, inputs, outputs, axes }, &mut rng, &Serial);
+    }
+}

@@ -287,3 +287,24 @@ fn stored_garbage_is_not_read_without_keep() {
     unsafe { contract(&job, &Serial) };
     assert!(out.iter().all(|x| *x == 600.0));
 }
+
+/// A size for the checker of memory accesses, `cargo +nightly miri`: every layout on both sides, sizes around the smallest register tiles.
+fn small_sweep<E: Value>(seed: u64) {
+    let mut rng = Rng::new(seed);
+    for (round, a) in LAYOUTS.into_iter().enumerate() {
+        for (m, n, k) in [(1, 1, 1), (2, 9, 3), (9, 2, 5), (1, 17, 4), (7, 1, 6)] {
+            let case = Case { batch: 1 + round % 2, m, n, k, a, b: rng.pick(&LAYOUTS), a_moves: round % 3 > 0, b_moves: true };
+            check::<E>(&case, &mut rng, &Serial);
+        }
+    }
+}
+
+#[test]
+fn small_products_stay_in_bounds() {
+    small_sweep::<f32>(21);
+    small_sweep::<f64>(22);
+    small_sweep::<i64>(23);
+    let mut rng = Rng::new(24);
+    let case = Case { batch: 2, m: 13, n: 18, k: 7, a: Layout::Padded, b: Layout::Scattered, a_moves: true, b_moves: false };
+    check::<f32>(&case, &mut rng, &Threads(2));
+}

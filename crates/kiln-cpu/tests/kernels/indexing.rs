@@ -141,3 +141,31 @@ fn sort_is_stable_in_every_dtype_with_special_values() {
         }
     }
 }
+
+#[test]
+fn small_gathers_and_scatters_stay_in_bounds() {
+    let mut draw = Draw(7);
+    for dtype in [DType::F32, DType::F16, DType::I64, DType::U8] {
+        for dims in [&[5][..], &[2, 3], &[2, 1, 4]] {
+            for axis in 0..dims.len() {
+                let mut given = dims.to_vec();
+                given[axis] = 1 + draw.below(4);
+                let mut g = Graph::new();
+                let (x, i, v) = (g.input(dims, dtype), g.input(&given, DType::I32), g.input(&given, dtype));
+                let y = g.add(Op::Gather { axis }, &[x, i]).unwrap();
+                let assigned = g.add(Op::Scatter { axis, op: ScatterOp::Assign }, &[x, i, v]).unwrap();
+                let added = g.add(Op::Scatter { axis, op: ScatterOp::Add }, &[x, i, v]).unwrap();
+                g.outputs = vec![y, assigned, added];
+                let range = (0.5, 4.0);
+                let inputs = [draw.tensor(dtype, dims, range), draw.indices(DType::I32, &given, dims[axis]), draw.tensor(dtype, &given, range)];
+                check_within(&g, &inputs, &[], 4.0);
+            }
+        }
+    }
+    let mut g = Graph::new();
+    let (x, i) = (g.input(&[3, 2], DType::F32), g.input(&[1, 2], DType::I64));
+    let y = g.add(Op::Gather { axis: 0 }, &[x, i]).unwrap();
+    g.outputs = vec![y];
+    let inputs = [draw.tensor(DType::F32, &[3, 2], (0.0, 1.0)), kiln_ir::interp::Tensor::from_ints(DType::I64, &[1, 2], &[2, 3])];
+    check_fails(&g, &inputs, &[], "gather: index 3 is out of range for axis 0 of size 3");
+}
