@@ -8,7 +8,10 @@ extern crate alloc;
 
 mod api;
 mod autodiff;
+pub mod backend;
 mod capture;
+#[cfg(feature = "std")]
+pub mod config;
 pub mod container;
 mod data;
 mod device;
@@ -63,9 +66,11 @@ pub use api::{DispatchAutodiffContext, DispatchDevice, DispatchTensor, DispatchT
 pub use api::{ShapeSlot, check_einsum_equation, check_shape, shape_of_any_rank, shape_of_rank};
 pub use api::{activation, grid, loss, module};
 pub use autodiff::Gradients;
+pub use backend::{BackendPrimitive, DispatchKindConversion, PrimitiveConversionError};
 pub use capture::{Graph, capture};
 pub use data::{
-    AccessError, AllocationProperty, Bytes, DataError, TensorData, TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError,
+    AccessError, AccessPolicy, AllocationController, AllocationProperty, Bytes, DataError, Reader, SplitError, SplitPolicy, TensorData,
+    TensorDataView, TensorDataViewMut, TensorReadError, Tolerance, ViewError, Writer,
 };
 pub use device::{
     Device, DeviceConfig, DeviceError, DeviceFilter, DeviceId, DeviceIndex, DeviceKind, DeviceSettings, DeviceType, Devices,

@@ -23,8 +23,11 @@
 // The derives name this crate by an absolute path, in its own tests and examples too.
 extern crate self as kiln;
 
+pub use kiln_module::empty;
 pub use kiln_module::serde;
 pub use kiln_tensor::Tensor;
+#[cfg(feature = "std")]
+pub use kiln_tensor::config::{BurnConfig, runtime_config};
 
 /// Tensors, devices, tensor data and functions on tensors.
 pub mod tensor {
@@ -35,6 +38,11 @@ pub mod tensor {
 pub use kiln_tensor::linalg;
 #[cfg(feature = "signal")]
 pub use kiln_tensor::signal;
+
+/// Backends as types and the primitives of tensors, for code that adds operations of its own.
+pub mod backend {
+    pub use kiln_tensor::backend::*;
+}
 
 /// Modules: the trait, its derive, parameters, visitors, display.
 pub mod module {

@@ -5,6 +5,7 @@ extern crate kiln as burn;
 
 mod burn_layers;
 mod derive_errors;
+mod features;
 mod gpt;
 mod memory;
 mod panics;

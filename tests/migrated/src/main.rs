@@ -1,6 +1,12 @@
 //! A program written for Burn 0.22: only the dependency's line in `Cargo.toml` is another.
 
 #[cfg(test)]
+mod backends;
+#[cfg(test)]
+mod guide_basics;
+#[cfg(test)]
+mod guide_functions;
+#[cfg(test)]
 mod tensors;
 
 use burn::nn::loss::{MseLoss, Reduction};

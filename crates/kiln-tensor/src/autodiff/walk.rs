@@ -60,7 +60,7 @@ impl RawTensor {
         let mut pending: HashMap<u64, RawTensor> = HashMap::new();
         let mut heap = BinaryHeap::new();
         #[cfg(feature = "std")]
-        let mut marked = Vec::new();
+        let (mut marked, mut steps) = (Vec::new(), 0);
         pending.insert(root.id, one);
         heap.push(Next(root.clone()));
         while let Some(Next(entry)) = heap.pop() {
@@ -70,6 +70,10 @@ impl RawTensor {
                 #[cfg(feature = "std")]
                 marked.extend(entry.distributed.get().map(|param| (*param, entry.id)));
                 continue;
+            }
+            #[cfg(feature = "std")]
+            {
+                steps += 1;
             }
             let (contributions, parents) = {
                 let mut step = entry.step();
@@ -102,6 +106,8 @@ impl RawTensor {
                 }
             }
         }
+        #[cfg(feature = "std")]
+        crate::config::backward_passed(steps, gradients.iter().map(|(_, gradient)| gradient));
         #[cfg(feature = "std")]
         if !marked.is_empty() {
             crate::distributed::reduce_gradients(&self.device(), &mut gradients, marked);

@@ -3,6 +3,8 @@
 use alloc::boxed::Box;
 
 use super::Bytes;
+use super::access::{AccessPolicy, Owner};
+use super::error::AccessError;
 
 /// Where memory lies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,12 +21,16 @@ pub enum AllocationProperty {
     Other,
 }
 
-/// Bytes as the owner of other bytes.
-struct Owner(Bytes);
+/// Bytes as the owner of other bytes, and where those are said to lie.
+struct Stated(Bytes, AllocationProperty);
 
-impl AsRef<[u8]> for Owner {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
+impl Owner for Stated {
+    fn bytes(&self, policy: AccessPolicy) -> Result<&[u8], AccessError> {
+        self.0.read(super::Reader::new().with_policy(policy))
+    }
+
+    fn property(&self) -> AllocationProperty {
+        self.1
     }
 }
 
@@ -39,7 +45,7 @@ impl Bytes {
     /// ```
     pub fn from_shared(bytes: Bytes, property: AllocationProperty) -> Self {
         let len = bytes.len();
-        Self::foreign(Box::new(Owner(bytes)), len, property)
+        Self::foreign(Box::new(Stated(bytes, property)), len)
     }
 }
 
@@ -47,12 +53,13 @@ impl Bytes {
 mod file {
     //! Bytes of a file, read once.
     use alloc::boxed::Box;
+    use alloc::format;
     use std::fs::File;
     use std::io::{Read, Seek, SeekFrom};
     use std::path::PathBuf;
     use std::sync::OnceLock;
 
-    use super::{AllocationProperty, Bytes};
+    use super::{AccessError, AccessPolicy, AllocationProperty, Bytes, Owner};
 
     /// A part of a file.
     struct Part {
@@ -77,12 +84,21 @@ mod file {
         }
     }
 
-    impl AsRef<[u8]> for Part {
-        fn as_ref(&self) -> &[u8] {
-            self.read.get_or_init(|| match self.read() {
-                Ok(bytes) => bytes,
-                Err(error) => panic!("{}: bytes {}.. ({} of them) cannot be read: {error}", self.path.display(), self.offset, self.size),
-            })
+    impl Owner for Part {
+        fn bytes(&self, policy: AccessPolicy) -> Result<&[u8], AccessError> {
+            if let Some(bytes) = self.read.get() {
+                return Ok(bytes);
+            }
+            let here = || format!("{}: bytes {}.. ({} of them)", self.path.display(), self.offset, self.size);
+            if !policy.copy_allowed() {
+                return Err(AccessError::WouldCopy(format!("{} have not been read", here())));
+            }
+            let bytes = self.read().map_err(|error| AccessError::Unreadable(format!("{} cannot be read: {error}", here())))?;
+            Ok(self.read.get_or_init(|| bytes))
+        }
+
+        fn property(&self) -> AllocationProperty {
+            AllocationProperty::File
         }
     }
 
@@ -106,7 +122,7 @@ mod file {
             let Ok(len) = usize::try_from(size) else {
                 panic!("{}: {size} bytes do not fit the address space", path.display());
             };
-            Self::foreign(Box::new(Part { path, offset, size: len, read: OnceLock::new() }), len, AllocationProperty::File)
+            Self::foreign(Box::new(Part { path, offset, size: len, read: OnceLock::new() }), len)
         }
     }
 }

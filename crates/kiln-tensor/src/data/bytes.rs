@@ -7,6 +7,9 @@ use core::fmt;
 use core::ops::{Deref, DerefMut, Range};
 
 use super::AllocationProperty;
+use super::access::{AccessPolicy, Owner};
+use super::controller::Controlled;
+use super::error::AccessError;
 use bytemuck::{CheckedBitPattern, NoUninit};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -21,32 +24,59 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// assert_eq!(bytes.try_into_vec::<f32>().unwrap(), [1.0, 2.0]);
 /// ```
 pub struct Bytes {
-    memory: Memory,
+    pub(super) memory: Memory,
     /// The part of a shared allocation that these bytes are; for an owned one, its length in bytes.
-    range: Range<usize>,
+    pub(super) range: Range<usize>,
 }
 
 /// The allocation, by the alignment it was made with.
-enum Memory {
+pub(super) enum Memory {
     By1(Vec<u8>),
     By2(Vec<u16>),
     By4(Vec<u32>),
     By8(Vec<u64>),
     Shared(Arc<Memory>),
-    /// Memory of another owner, such as a mapped file, and where it lies; it only ever stands inside `Shared`.
-    Foreign(Box<dyn AsRef<[u8]> + Send + Sync>, AllocationProperty),
+    /// Memory that somebody else allocates and frees.
+    Controlled(Controlled),
+    /// Memory of another owner, such as a mapped file; it only ever stands inside `Shared`.
+    Foreign(Box<dyn Owner>),
 }
 
 impl Memory {
     fn bytes(&self) -> &[u8] {
-        match self {
+        match self.try_bytes(AccessPolicy::allow_copy()) {
+            Ok(bytes) => bytes,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// The bytes, as far as the policy lets them be fetched.
+    pub(super) fn try_bytes(&self, policy: AccessPolicy) -> Result<&[u8], AccessError> {
+        Ok(match self {
             Self::By1(v) => v,
             Self::By2(v) => bytemuck::cast_slice(v),
             Self::By4(v) => bytemuck::cast_slice(v),
             Self::By8(v) => bytemuck::cast_slice(v),
-            Self::Shared(memory) => memory.bytes(),
-            Self::Foreign(owner, _) => (**owner).as_ref(),
-        }
+            Self::Shared(memory) => memory.try_bytes(policy)?,
+            Self::Controlled(memory) => memory.bytes(policy)?,
+            Self::Foreign(owner) => owner.bytes(policy)?,
+        })
+    }
+
+    /// The bytes of memory that has been made writable.
+    pub(super) fn writable(&mut self, range: &Range<usize>) -> &mut [u8] {
+        let bytes = match self {
+            Self::By1(v) => v.as_mut_slice(),
+            Self::By2(v) => bytemuck::cast_slice_mut(v),
+            Self::By4(v) => bytemuck::cast_slice_mut(v),
+            Self::By8(v) => bytemuck::cast_slice_mut(v),
+            Self::Controlled(memory) => match memory.bytes_mut(AccessPolicy::allow_copy()) {
+                Ok(bytes) => bytes,
+                Err(error) => panic!("{error}"),
+            },
+            Self::Shared(_) | Self::Foreign(_) => unreachable!("shared memory was copied before"),
+        };
+        &mut bytes[range.clone()]
     }
 
     fn align(&self) -> usize {
@@ -56,10 +86,8 @@ impl Memory {
             Self::By4(_) => 4,
             Self::By8(_) => 8,
             Self::Shared(memory) => memory.align(),
-            Self::Foreign(owner, _) => {
-                let address = (**owner).as_ref().as_ptr().addr();
-                1 << address.trailing_zeros().min(3)
-            }
+            Self::Controlled(memory) => memory.align(),
+            Self::Foreign(_) => 1 << self.bytes().as_ptr().addr().trailing_zeros().min(3),
         }
     }
 
@@ -67,7 +95,8 @@ impl Memory {
         match self {
             Self::By1(_) | Self::By2(_) | Self::By4(_) | Self::By8(_) => AllocationProperty::Native,
             Self::Shared(memory) => memory.property(),
-            Self::Foreign(_, property) => *property,
+            Self::Controlled(memory) => memory.property(),
+            Self::Foreign(owner) => owner.property(),
         }
     }
 
@@ -78,7 +107,8 @@ impl Memory {
             Self::By4(v) => v.capacity() * 4,
             Self::By8(v) => v.capacity() * 8,
             Self::Shared(memory) => memory.capacity(),
-            Self::Foreign(owner, _) => (**owner).as_ref().len(),
+            Self::Controlled(memory) => memory.len(),
+            Self::Foreign(_) => self.bytes().len(),
         }
     }
 
@@ -146,12 +176,53 @@ impl Bytes {
     /// assert_eq!((&bytes[..], WEIGHTS[0]), (&[9, 2, 3][..], 1));
     /// ```
     pub fn from_owner(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        /// An owner whose bytes lie in memory.
+        struct Resident<T>(T);
+
+        impl<T: AsRef<[u8]> + Send + Sync> Owner for Resident<T> {
+            fn bytes(&self, _policy: AccessPolicy) -> Result<&[u8], AccessError> {
+                Ok(self.0.as_ref())
+            }
+
+            fn property(&self) -> AllocationProperty {
+                AllocationProperty::Other
+            }
+        }
+
         let len = owner.as_ref().len();
-        Self::foreign(Box::new(owner), len, AllocationProperty::Other)
+        Self::foreign(Box::new(Resident(owner)), len)
     }
 
-    pub(super) fn foreign(owner: Box<dyn AsRef<[u8]> + Send + Sync>, len: usize, property: AllocationProperty) -> Self {
-        Self { range: 0..len, memory: Memory::Shared(Arc::new(Memory::Foreign(owner, property))) }
+    pub(super) fn foreign(owner: Box<dyn Owner>, len: usize) -> Self {
+        Self { range: 0..len, memory: Memory::Shared(Arc::new(Memory::Foreign(owner))) }
+    }
+
+    pub(super) fn controlled(memory: Controlled) -> Self {
+        Self { range: 0..memory.len(), memory: Memory::Controlled(memory) }
+    }
+
+    /// Whether the allocation may have several owners.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self.memory, Memory::Shared(_))
+    }
+
+    /// A part in an allocation of its own.
+    pub(super) fn part(&self, range: Range<usize>) -> Self {
+        let part = &self[range];
+        Self { memory: Memory::copy(part, self.align(), part.len()), range: 0..part.len() }
+    }
+
+    /// Copies bytes that others share, if the policy lets it.
+    pub(super) fn make_writable(&mut self, policy: AccessPolicy) -> Result<(), AccessError> {
+        if let Memory::Shared(_) = &self.memory {
+            if !policy.copy_allowed() {
+                return Err(AccessError::WouldCopy("the bytes are shared".into()));
+            }
+            let bytes = &self.memory.try_bytes(policy)?[self.range.clone()];
+            self.memory = Memory::copy(bytes, self.memory.align(), bytes.len());
+            self.range = 0..self.range.len();
+        }
+        Ok(())
     }
 
     /// Where the memory lies.
@@ -190,7 +261,7 @@ impl Bytes {
     pub fn shared(self) -> Self {
         match self.memory {
             Memory::Shared(_) => self,
-            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(..)) => {
+            memory @ (Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Controlled(_) | Memory::Foreign(_)) => {
                 Self { memory: Memory::Shared(Arc::new(memory)), range: self.range }
             }
         }
@@ -211,10 +282,7 @@ impl Bytes {
         }
         Ok(match &self.memory {
             Memory::Shared(memory) => Self { memory: Memory::Shared(Arc::clone(memory)), range: self.range.start + start..self.range.start + end },
-            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(..) => {
-                let part = &self[start..end];
-                Self { memory: Memory::copy(part, self.align(), part.len()), range: 0..part.len() }
-            }
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Controlled(_) | Memory::Foreign(_) => self.part(start..end),
         })
     }
 
@@ -316,21 +384,10 @@ impl Deref for Bytes {
 
 impl DerefMut for Bytes {
     fn deref_mut(&mut self) -> &mut [u8] {
-        if let Memory::Shared(_) | Memory::Foreign(..) = self.memory {
-            self.memory = Memory::copy(self, self.align(), self.len());
-            self.range = 0..self.len();
+        if let Err(error) = self.make_writable(AccessPolicy::allow_copy()) {
+            panic!("{error}");
         }
-        let range = self.range.clone();
-        let bytes = match &mut self.memory {
-            Memory::By1(v) => v.as_mut_slice(),
-            Memory::By2(v) => bytemuck::cast_slice_mut(v),
-            Memory::By4(v) => bytemuck::cast_slice_mut(v),
-            Memory::By8(v) => bytemuck::cast_slice_mut(v),
-            Memory::Shared(_) | Memory::Foreign(..) => {
-                unreachable!("shared memory was copied above")
-            }
-        };
-        &mut bytes[range]
+        self.memory.writable(&self.range)
     }
 }
 
@@ -338,7 +395,7 @@ impl Clone for Bytes {
     fn clone(&self) -> Self {
         let memory = match &self.memory {
             Memory::Shared(memory) => Memory::Shared(Arc::clone(memory)),
-            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Foreign(..) => {
+            Memory::By1(_) | Memory::By2(_) | Memory::By4(_) | Memory::By8(_) | Memory::Controlled(_) | Memory::Foreign(_) => {
                 return Self { memory: Memory::copy(self, self.align(), self.len()), range: 0..self.len() };
             }
         };

@@ -1,5 +1,6 @@
 //! Errors of reading and converting tensor data.
 
+use alloc::string::String;
 use core::fmt;
 
 use bytemuck::checked::CheckedCastError;
@@ -95,12 +96,18 @@ impl From<AccessError> for DataError {
 pub enum AccessError {
     /// The range asked for is not within the memory.
     OutOfBounds(ViewError),
+    /// The bytes can only be had by a copy, which the policy forbids; why.
+    WouldCopy(String),
+    /// The bytes cannot be read; which, and why.
+    Unreadable(String),
 }
 
 impl fmt::Display for AccessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OutOfBounds(error) => error.fmt(f),
+            Self::WouldCopy(why) => write!(f, "a copy is needed and forbidden: {why}"),
+            Self::Unreadable(why) => f.write_str(why),
         }
     }
 }

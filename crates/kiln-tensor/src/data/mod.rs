@@ -1,16 +1,20 @@
 //! `TensorData`: the values of a tensor on the host.
 
+mod access;
 mod allocation;
 mod assert;
 mod bytes;
+mod controller;
 mod convert;
 mod error;
 mod from;
 mod tolerance;
 mod view;
 
+pub use access::{AccessPolicy, Reader, SplitError, SplitPolicy, Writer};
 pub use allocation::AllocationProperty;
 pub use bytes::{Bytes, ViewError};
+pub use controller::AllocationController;
 pub use error::{AccessError, DataError, TensorReadError};
 pub use tolerance::Tolerance;
 pub use view::{TensorDataView, TensorDataViewMut};

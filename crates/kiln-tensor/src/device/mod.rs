@@ -98,6 +98,12 @@ impl Device {
         self
     }
 
+    /// The same device with autodiff and a strategy for what is kept.
+    pub(crate) fn with_checkpointing(mut self, checkpointing: GradientCheckpointingStrategy) -> Self {
+        self.context = Context { autodiff: true, checkpointing, ..self.context };
+        self
+    }
+
     /// What is kept for the backward pass; `None` without autodiff.
     pub fn gradient_checkpointing_strategy(&self) -> Option<GradientCheckpointingStrategy> {
         self.context.autodiff.then_some(self.context.checkpointing)

@@ -124,6 +124,12 @@ impl Device {
         Self::flex()
     }
 
+    /// Whether this is the CPU runtime.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn is_cpu(&self) -> bool {
+        ROWS.iter().any(|row| row.device_type == DeviceType::Flex && row.kind == self.state.kind)
+    }
+
     /// NVIDIA GPU number `index`, in the driver's order. Its libraries (driver, NVRTC, cuBLASLt) are loaded now.
     ///
     /// # Panics

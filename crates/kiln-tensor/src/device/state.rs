@@ -41,6 +41,8 @@ pub(crate) struct DeviceState {
 impl DeviceState {
     /// A new device.
     pub fn leak(kind: &'static str, index: usize, runtime: Arc<dyn Runtime>, interpret: bool) -> &'static Self {
+        #[cfg(feature = "std")]
+        crate::config::prepare();
         Box::leak(Box::new(DeviceState {
             kind,
             index,

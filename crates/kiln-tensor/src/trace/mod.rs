@@ -17,6 +17,8 @@ use kiln_ir::{DType, Dims, NodeId, Op, OpInputs, RuntimeError};
 use smallvec::SmallVec;
 
 pub(crate) use cache::ProgramCache;
+#[cfg(feature = "std")]
+pub(crate) use recording::bound_nodes;
 pub(crate) use recording::{Operand, Recording, ScalarWord};
 pub(crate) use slot::Slot;
 

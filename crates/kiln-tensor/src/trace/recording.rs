@@ -2,7 +2,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::{BuildHasherDefault, Hash, Hasher};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
 use kiln_ir::{Buffer, DType, Elementwise, NodeId, Op, OpInputs};
@@ -13,6 +13,15 @@ use crate::raw::RawTensor;
 
 /// A trace this long is flushed. Long enough for a training step of a deep model, short enough to bound memory and compile time.
 const MAX_NODES: u32 = 1 << 13;
+/// The bound that the user's configuration sets.
+static NODE_BOUND: AtomicU32 = AtomicU32::new(MAX_NODES);
+
+/// Sets the number of nodes at which traces that are begun from now on are flushed, [`MAX_NODES`] at most.
+#[cfg(feature = "std")]
+pub(crate) fn bound_nodes(nodes: Option<usize>) {
+    NODE_BOUND.store(nodes.map_or(MAX_NODES, |n| n.clamp(1, MAX_NODES as usize) as u32), Ordering::Relaxed);
+}
+
 /// A trace may keep at least this many bytes of inputs alive that nobody else holds, or the part of the device's memory below, before it is flushed. They are not
 /// only waste: the parameters that a training step replaces are among them.
 const MIN_HELD: u64 = 256 << 20;
@@ -98,6 +107,8 @@ pub(crate) struct Recording {
     /// Bytes of all inputs.
     held: usize,
     /// How many bytes may be held by this recording alone.
+    /// Number of nodes at which the trace is flushed.
+    max_nodes: u32,
     max_held: usize,
     /// When to look next how many are.
     next_scan: usize,
@@ -123,6 +134,7 @@ impl Recording {
             hash: Hash128::new(),
             by_slot: HashMap::default(),
             held: 0,
+            max_nodes: NODE_BOUND.load(Ordering::Relaxed),
             max_held,
             next_scan: max_held,
             full: false,
@@ -142,6 +154,7 @@ impl Recording {
         self.starts.clear();
         self.hash = Hash128::new();
         self.by_slot.clear();
+        self.max_nodes = NODE_BOUND.load(Ordering::Relaxed);
         self.held = 0;
         self.next_scan = self.max_held;
         self.full = false;
@@ -158,7 +171,7 @@ impl Recording {
     /// Whether a bound is reached and the trace should be flushed.
     #[inline]
     pub fn is_full(&self) -> bool {
-        self.full || self.nodes.len() >= MAX_NODES as usize
+        self.full || self.nodes.len() >= self.max_nodes as usize
     }
 
     /// Whether anybody outside holds a result.

@@ -154,6 +154,8 @@ fn compile(device: &'static DeviceState, graph: Graph) -> Result<Compiled, Runti
         return Ok(Compiled { program: Arc::default(), executable: None, graph: Some(graph) });
     }
     let program = Arc::new(kiln_compiler::compile(&graph, device.runtime.limits()));
+    #[cfg(feature = "std")]
+    crate::config::program_compiled(&graph, &program);
     let executable = device.runtime.compile(program.clone())?;
     Ok(Compiled { program, executable: Some(executable), graph: None })
 }

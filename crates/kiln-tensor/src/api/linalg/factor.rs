@@ -121,8 +121,16 @@ fn qr_gradient([q, r]: [&RawTensor; 2], [dq, dr]: [&RawTensor; 2]) -> RawTensor 
 #[track_caller]
 pub fn svd<const D: usize, const D1: usize>(tensor: Tensor<D>, sweeps: usize) -> (Tensor<D>, Tensor<D1>, Tensor<D>) {
     assert!(D1 + 1 == D, "svd: the singular values of rank {D} are not of rank {D1}: shape {:?}", tensor.raw.dims());
-    let [u, s, vt] = factored(&tensor.raw, Function::Svd, sweeps, svd_gradient);
-    (Tensor::from_raw(u), Tensor::from_raw(s.squeeze(D - 2)), Tensor::from_raw(vt))
+    let (u, s, vt) = singular_values(&tensor.raw, sweeps);
+    (Tensor::from_raw(u), Tensor::from_raw(s), Tensor::from_raw(vt))
+}
+
+/// `U`, the singular values, `Vᵀ`.
+#[track_caller]
+pub(super) fn singular_values(x: &RawTensor, sweeps: usize) -> (RawTensor, RawTensor, RawTensor) {
+    let [u, s, vt] = factored(x, Function::Svd, sweeps, svd_gradient);
+    let axis = s.rank() - 2;
+    (u, s.squeeze(axis), vt)
 }
 
 /// With `F_ij = 1 / (s_j² - s_i²)` off the diagonal (J. Townsend, "Differentiating the singular value decomposition", 2016).
