@@ -2,6 +2,7 @@
 import torch
 
 import nn_cases
+import numeric_cases
 import optim_cases
 import tensor_cases
 import window_cases
@@ -11,3 +12,4 @@ tensor_cases.run()
 nn_cases.run()
 optim_cases.run()
 window_cases.run()
+numeric_cases.run()

@@ -207,37 +207,51 @@ impl From<RangeFull> for Slice {
 }
 
 impl<I: AsIndex> From<Range<I>> for Slice {
+    #[track_caller]
     fn from(range: Range<I>) -> Self {
-        Self::new(range.start.as_index(), Some(range.end.as_index()), 1)
+        Self::new(position(range.start), Some(position(range.end)), 1)
     }
 }
 
 impl<I: AsIndex> From<RangeFrom<I>> for Slice {
+    #[track_caller]
     fn from(range: RangeFrom<I>) -> Self {
-        Self::new(range.start.as_index(), None, 1)
+        Self::new(position(range.start), None, 1)
     }
 }
 
 impl<I: AsIndex> From<RangeTo<I>> for Slice {
+    #[track_caller]
     fn from(range: RangeTo<I>) -> Self {
-        Self::new(0, Some(range.end.as_index()), 1)
+        Self::new(0, Some(position(range.end)), 1)
+    }
+}
+
+/// A position of a slice.
+#[track_caller]
+fn position(index: impl AsIndex) -> isize {
+    match index.fitted() {
+        Ok(index) => index,
+        Err(_) => panic!("slice: position {index:?} does not fit isize"),
     }
 }
 
 /// The position behind an inclusive end; -1 is the last position, and behind it the axis ends.
 fn behind(last: isize) -> Option<isize> {
-    Some(last + 1).filter(|end| *end != 0)
+    last.checked_add(1).filter(|end| *end != 0)
 }
 
 impl<I: AsIndex + Copy> From<RangeInclusive<I>> for Slice {
+    #[track_caller]
     fn from(range: RangeInclusive<I>) -> Self {
-        Self::new(range.start().as_index(), behind(range.end().as_index()), 1)
+        Self::new(position(*range.start()), behind(position(*range.end())), 1)
     }
 }
 
 impl<I: AsIndex> From<RangeToInclusive<I>> for Slice {
+    #[track_caller]
     fn from(range: RangeToInclusive<I>) -> Self {
-        Self::new(0, behind(range.end.as_index()), 1)
+        Self::new(0, behind(position(range.end)), 1)
     }
 }
 
@@ -245,8 +259,9 @@ impl<I: AsIndex> From<RangeToInclusive<I>> for Slice {
 macro_rules! from_positions {
     ($($t:ty),*) => {$(
         impl From<$t> for Slice {
+            #[track_caller]
             fn from(position: $t) -> Self {
-                Self::index(position.as_index())
+                Self::index(self::position(position))
             }
         }
     )*};

@@ -11,12 +11,24 @@ pub struct Counting {
     inner: Arc<dyn Runtime>,
     downloaded: AtomicUsize,
     buffers: AtomicUsize,
+    runs: AtomicUsize,
+    syncs: AtomicUsize,
 }
 
 impl Counting {
     /// Bytes copied to the host so far.
     pub fn downloaded(this: &Arc<Self>) -> usize {
         this.downloaded.load(Ordering::Relaxed)
+    }
+
+    /// Programs run so far.
+    pub fn runs(this: &Arc<Self>) -> usize {
+        this.runs.load(Ordering::Relaxed)
+    }
+
+    /// Waits for the device so far.
+    pub fn syncs(this: &Arc<Self>) -> usize {
+        this.syncs.load(Ordering::Relaxed)
     }
 
     /// Buffers made so far.
@@ -32,7 +44,8 @@ pub fn counting() -> (Device, Arc<Counting>) {
 
 /// A device of its own on a runtime, and its counters.
 pub fn counting_on(inner: Arc<dyn Runtime>) -> (Device, Arc<Counting>) {
-    let runtime = Arc::new(Counting { inner, downloaded: AtomicUsize::new(0), buffers: AtomicUsize::new(0) });
+    let [downloaded, buffers, runs, syncs] = [const { AtomicUsize::new(0) }; 4];
+    let runtime = Arc::new(Counting { inner, downloaded, buffers, runs, syncs });
     (Device::with_runtime("counting", runtime.clone()), runtime)
 }
 
@@ -65,9 +78,11 @@ impl Runtime for Counting {
         self.inner.compile(program)
     }
     fn run(&self, executable: &dyn Executable, inputs: &[Buffer], outputs: &[Buffer], args: &[u64]) -> Result<(), RuntimeError> {
+        self.runs.fetch_add(1, Ordering::Relaxed);
         self.inner.run(executable, inputs, outputs, args)
     }
     fn sync(&self) -> Result<(), RuntimeError> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
         self.inner.sync()
     }
     fn memory(&self) -> MemoryUse {

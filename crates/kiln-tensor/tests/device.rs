@@ -108,3 +108,36 @@ fn rounding_never_leaves_a_range_of_uniform_numbers() {
         }
     }
 }
+
+#[test]
+fn making_a_tensor_fixes_the_settings_whatever_its_type() {
+    let mut device = compiled();
+    // Asking and failing fix nothing.
+    assert_eq!(device.settings().float_dtype, FloatDType::F32);
+    let quantized = kiln_tensor::DType::QFloat(kiln_tensor::quantization::QuantScheme::default());
+    assert!(!device.supports_dtype(quantized));
+    let x = kiln_tensor::Tensor::<1>::from_data([1.0f64], (&device, kiln_tensor::DType::F64));
+    assert!(matches!(device.configure(FloatDType::F64), Err(DeviceError::AlreadyInitialized { .. })));
+    assert_eq!((x.dtype(), device.settings().float_dtype), (kiln_tensor::DType::F64, FloatDType::F32));
+    // The settings belong to the device, not to the handle.
+    let mut device = compiled();
+    let mut other = device.clone().autodiff();
+    device.configure((FloatDType::F64, IntDType::U8)).unwrap();
+    assert_eq!(other.settings(), device.settings());
+    assert!(other.configure(FloatDType::F16).is_err());
+    let floats = kiln_tensor::Tensor::<1>::zeros([1], &other);
+    let ints = kiln_tensor::Tensor::<1, kiln_tensor::Int>::arange(0..2, &other);
+    assert_eq!((floats.dtype(), ints.dtype()), (kiln_tensor::DType::F64, kiln_tensor::DType::U8));
+}
+
+#[test]
+fn only_allocators_of_pages_report_pages() {
+    let device = crate::cpu();
+    let before = device.memory_pool_usage().expect("the CPU counts its bytes");
+    let x = kiln_tensor::Tensor::<1>::ones([1000], &device);
+    device.sync().unwrap();
+    let after = device.memory_pool_usage().unwrap();
+    assert!(after.number_allocs > before.number_allocs && after.bytes_reserved >= 4000);
+    assert!(device.memory_pool_report().is_none());
+    drop(x);
+}

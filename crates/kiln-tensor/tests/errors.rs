@@ -289,3 +289,18 @@ fn transforms_name_the_op_and_the_shapes() {
         ("stft", || drop(stft(of([1, 2]), None, StftOptions { center: false, ..StftOptions::new(8) })), &["[1, 2]"]),
     ]);
 }
+
+#[test]
+fn indices_beyond_the_machine_word_are_named_with_their_op() {
+    const HUGE: u64 = u64::MAX;
+    check(&[
+        ("sum", || drop(x().sum_dim(HUGE)), &["18446744073709551615", "[2, 3]"]),
+        ("argmax", || drop(x().argmax(HUGE)), &["18446744073709551615", "[2, 3]"]),
+        ("swap_dims", || drop(x().swap_dims(0u64, HUGE)), &["18446744073709551615", "[2, 3]"]),
+        ("softmax", || drop(softmax(x(), HUGE)), &["18446744073709551615", "[2, 3]"]),
+        ("reshape", || drop(x().reshape([HUGE, 1])), &["18446744073709551615", "[2, 3]"]),
+        ("expand", || drop(x().expand([HUGE, 3])), &["18446744073709551615", "[2, 3]"]),
+        ("roll", || drop(x().roll_dim(HUGE, 0u64)), &["18446744073709551615", "[2, 3]"]),
+        ("slice", || drop(x().slice_dim(0, 0..HUGE)), &["18446744073709551615"]),
+    ]);
+}

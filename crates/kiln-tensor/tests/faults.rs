@@ -203,6 +203,7 @@ fn a_tensor_with_its_own_transpose() {
 fn long_booleans() {
     let (no, yes) = (Tensor::<1, Bool>::zeros([256], &device()), Tensor::<1, Bool>::ones([256], &device()));
     assert!((no.clone() | yes.clone()).all().into_scalar::<bool>());
+    assert!((!no.clone()).all().into_scalar::<bool>() && !(!yes.clone()).any().into_scalar::<bool>(), "constants are negated");
     assert!(!(no & yes).any().into_scalar::<bool>());
 }
 
@@ -238,6 +239,7 @@ fn scatter_nd_with_several_batches() {
 fn repeats() {
     assert_eq!(Tensor::<3>::ones([2, 3, 4], &device()).repeat(&[1, 0, 2]).dims(), [2, 0, 8]);
     assert_eq!(Tensor::<3>::ones([2, 3, 4], &device()).repeat_dim(2, 0).dims(), [2, 3, 0]);
+    assert_eq!(t::<2>([[1, 2], [3, 4]]).repeat(&[0, 2]).dims(), [0, 4]);
     same(t::<2>([[1, 2], [3, 4]]).repeat_dim(1, 2), [[1.0f32, 2.0, 1.0, 2.0], [3.0, 4.0, 3.0, 4.0]]);
 }
 
@@ -679,4 +681,34 @@ fn types_of_conversions() {
     same(t::<1>([0.5, 0.0, NAN]).bool(), [true, false, true]);
     same(ti::<1>([300]).cast(IntDType::U8), [44u8]);
     check_panics(|| t::<1>([1.0]).cast(DType::I32), "i32 is no element type of Float tensors");
+}
+
+#[test]
+fn a_device_goes_on_after_memory_ran_out() {
+    let device = crate::cpu();
+    let (x, y) = (Tensor::<1>::ones([4], &device), Tensor::<1>::ones([1usize << 50], &device));
+    let z = x.clone() + 1;
+    assert!(device.flush().is_err());
+    assert!(y.try_into_scalar::<f32>().is_err());
+    assert!((x + z).sum().try_into_scalar::<f32>().is_err(), "what was computed in the same run is lost");
+    same(Tensor::<1>::ones([4], &device).sum(), [4.0f32]);
+    device.sync().unwrap();
+}
+
+/// The rows of the list beside this file name tests of this crate.
+#[test]
+fn every_fault_of_the_list_has_a_test() {
+    let rows: Vec<&str> = include_str!("faults.md").lines().filter(|line| line.starts_with("| ") && !line.starts_with("| nr")).collect();
+    assert!(rows.len() > 70);
+    for row in rows {
+        let column = row.trim_end_matches(" |").rsplit('|').next().unwrap_or_default();
+        let tests: Vec<&str> = column.split('`').skip(1).step_by(2).collect();
+        assert!(!tests.is_empty(), "no test: {row}");
+        for test in tests {
+            let (module, name) = test.split_once("::").expect("a module and a test");
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{module}.rs"));
+            let source = std::fs::read_to_string(path).unwrap();
+            assert!(source.contains(&format!("#[test]\nfn {name}()")), "{test} is no test");
+        }
+    }
 }

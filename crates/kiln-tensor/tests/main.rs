@@ -2,6 +2,7 @@
 
 mod allocations;
 mod autodiff;
+mod configuration;
 mod counting;
 mod device;
 mod distributed;
@@ -16,9 +17,12 @@ mod gradients;
 mod layers;
 #[cfg(feature = "linalg")]
 mod linalg;
+mod low_precision;
 mod printing;
 mod pytorch;
+mod pytorch_numeric;
 mod raw;
+mod reading;
 mod shape;
 mod sharing;
 #[cfg(feature = "signal")]

@@ -1,8 +1,9 @@
 //! Activation functions.
 
-use kiln_ir::Elementwise::{Add, Gt, Lt, Max, Min, Mul, Sub};
+use kiln_ir::Elementwise::{Add, Ge, Gt, Le, Lt, Max, Min, Mul, Sub};
 
 use super::Tensor;
+use crate::autodiff::{self, Keep};
 use crate::raw::RawTensor;
 use crate::shape::AsIndex;
 
@@ -67,7 +68,7 @@ pub fn relu6<const D: usize>(tensor: Tensor<D>) -> Tensor<D> {
 #[track_caller]
 pub fn leaky_relu<const D: usize>(tensor: Tensor<D>, negative_slope: f64) -> Tensor<D> {
     let x = &tensor.raw;
-    Tensor::from_raw(x.mask_where(&x.with_constant(Lt, 0.0), &x.with_constant(Mul, negative_slope)))
+    Tensor::from_raw(x.mask_where(&x.with_constant(Le, 0.0), &x.with_constant(Mul, negative_slope)))
 }
 
 /// `x * P(X <= x)` for a standard normal `X`. Any shape.
@@ -122,7 +123,7 @@ pub fn prelu<const D: usize>(tensor: Tensor<D>, alpha: Tensor<1>) -> Tensor<D> {
         dims[1] = count;
     }
     let (x, alpha) = (&tensor.raw, alpha.raw.reshape(&dims));
-    Tensor::from_raw(x.mask_where(&x.with_constant(Lt, 0.0), &x.mul(&alpha)))
+    Tensor::from_raw(x.mask_where(&x.with_constant(Le, 0.0), &x.mul(&alpha)))
 }
 
 /// Exponentials along an axis, scaled to add up to 1. Any shape.
@@ -434,15 +435,21 @@ pub fn shrink<const D: usize>(tensor: Tensor<D>, lambda: f64, bias: f64) -> Tens
     Tensor::from_raw(above.mask_where(&below, &x.with_constant(Add, bias)))
 }
 
+/// Limited to `[min, max]`. The slope is 0 outside of the range and at its ends, as PyTorch has it.
 #[track_caller]
 fn limit(x: &RawTensor, min: f64, max: f64) -> RawTensor {
-    x.with_constant(Max, min).with_constant(Min, max)
+    let y = x.untracked().with_constant(Max, min).with_constant(Min, max);
+    autodiff::custom(&[x], y, Keep::Output, move |call| {
+        let y = call.output();
+        let flat = y.with_constant(Le, min).or(&y.with_constant(Ge, max));
+        [Some(call.dy.fill_constant(&flat, 0.0))].into()
+    })
 }
 
-/// `x`, and `alpha * (exp(slope * x) - 1)` below 0. The exponent is limited first, so that the unused side has no infinite slope.
+/// `x`, and `alpha * (exp(slope * x) - 1)` from 0 down. The exponent is limited first, so that the unused side has no infinite slope.
 #[track_caller]
 fn elu_scaled(x: &RawTensor, alpha: f64, slope: f64) -> RawTensor {
-    let negative = x.with_constant(Lt, 0.0);
+    let negative = x.with_constant(Le, 0.0);
     let below = negative.choose_or_zero(x).with_constant(Mul, slope).exp().with_constant(Sub, 1.0).with_constant(Mul, alpha);
     x.mask_where(&negative, &below)
 }

@@ -459,7 +459,8 @@ impl Transaction {
     /// # Errors
     /// When a device fails.
     pub fn try_execute(self) -> Result<Vec<TensorData>, ExecutionError> {
-        // The first read computes everything that is pending on its device; the others only copy.
+        // Everything is started first, so that devices work side by side; the first copy of each waits for it, the others only copy.
+        self.tensors.iter().try_for_each(RawTensor::realize)?;
         self.tensors.iter().map(RawTensor::to_data).collect()
     }
 

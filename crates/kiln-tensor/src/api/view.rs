@@ -274,7 +274,10 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         Shift: AsIndex,
         Dim: AsIndex,
     {
-        Self::from_raw(self.raw.roll(self.axis("roll", dim), shift.as_index() as i64))
+        let Ok(places) = shift.fitted() else {
+            panic!("roll: {shift:?} places do not fit isize: shape {:?}", self.raw.dims());
+        };
+        Self::from_raw(self.raw.roll(self.axis("roll", dim), places as i64))
     }
 
     /// The elements moved along several axes, around the ends. Shifts of one axis add up.

@@ -63,7 +63,9 @@ impl<const D1: usize, const D2: usize, E: AsIndex> BroadcastArgs<D1, D2> for [E;
     fn into_shape(self, shape: &Shape) -> Shape {
         let mut target = Shape::new([0; D2]);
         for (axis, size) in self.iter().enumerate() {
-            let size = size.as_index();
+            let Ok(size) = size.fitted() else {
+                panic!("expand: size {size:?} at axis {axis} is too large: source {shape}");
+            };
             target[axis] = if size >= 0 {
                 size as usize
             } else {

@@ -19,6 +19,12 @@ pub trait AsIndex: Debug + Copy + Sized {
     /// When the value does not fit `isize`.
     fn as_index(self) -> isize;
 
+    /// The value as a signed index, or the nearest one there is.
+    #[doc(hidden)]
+    fn fitted(self) -> Result<isize, isize> {
+        Ok(self.as_index())
+    }
+
     /// The axis named by this index among `size` axes. An index of 0 or -1 names the only position of a scalar (`size == 0`).
     ///
     /// # Errors
@@ -68,6 +74,12 @@ macro_rules! integers {
                     Err(_) => panic!("index {self} does not fit isize"),
                 }
             }
+
+            #[inline]
+            #[allow(unused_comparisons)]
+            fn fitted(self) -> Result<isize, isize> {
+                isize::try_from(self).map_err(|_| if self < 0 { isize::MIN } else { isize::MAX })
+            }
         }
         impl AsSize for $t {
             #[inline]
@@ -75,7 +87,7 @@ macro_rules! integers {
             fn as_size(self) -> usize {
                 match usize::try_from(self) {
                     Ok(size) => size,
-                    Err(_) => panic!("size {self} is negative or too large"),
+                    Err(_) => panic!("shape: size {self} is negative or too large"),
                 }
             }
         }
@@ -87,6 +99,10 @@ impl<T: AsIndex> AsIndex for &T {
     #[track_caller]
     fn as_index(self) -> isize {
         (*self).as_index()
+    }
+
+    fn fitted(self) -> Result<isize, isize> {
+        (*self).fitted()
     }
 }
 
@@ -125,7 +141,8 @@ impl IndexWrap {
     /// # Errors
     /// [`BoundsError`] when the index is out of range.
     pub fn try_wrap<I: AsIndex>(&self, idx: I, size: usize) -> Result<usize, BoundsError> {
-        let index = idx.as_index();
+        // What doesn't fit is out of every range.
+        let index = idx.fitted().unwrap_or_else(|nearest| nearest);
         let range = if size == 0 && self.wrap_scalar { 1 } else { size };
         let wrapped = if index < 0 { range.checked_sub(index.unsigned_abs()) } else { Some(index as usize).filter(|i| *i < range) };
         wrapped.ok_or(if self.is_dim { BoundsError::Dim { index, rank: size } } else { BoundsError::Index { index, size } })

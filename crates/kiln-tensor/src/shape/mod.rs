@@ -313,7 +313,10 @@ impl Shape {
         A: AsRef<[T]> + fmt::Debug,
         T: AsIndex,
     {
-        let sizes: SmallVec<[isize; 5]> = args.as_ref().iter().map(|size| size.as_index()).collect();
+        let sizes: Result<SmallVec<[isize; 5]>, isize> = args.as_ref().iter().map(|size| size.fitted()).collect();
+        let Ok(sizes) = sizes else {
+            return Err(MetadataError::Invalid { reason: format!("a size is too large: from {self} to {args:?}") });
+        };
         self.reshape_impl(&sizes)
     }
 
