@@ -141,3 +141,35 @@ fn only_allocators_of_pages_report_pages() {
     assert!(device.memory_pool_report().is_none());
     drop(x);
 }
+
+#[test]
+fn the_environment_chooses_the_default_device() {
+    // Another process, because the variable is read once.
+    let program = std::env::current_exe().unwrap();
+    let told = |name: &str| {
+        let mut command = std::process::Command::new(&program);
+        let command = command.args(["--exact", "device::tell_the_default_device", "--nocapture"]).env("BURN_DEVICE", name);
+        String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
+    };
+    for (name, device) in [("reference", "reference"), ("Reference:0", "reference")] {
+        assert!(told(name).contains(&format!("the default device is {device}\n")), "{name}: {}", told(name));
+    }
+    if cfg!(feature = "cpu") {
+        assert!(told("flex").contains("the default device is cpu\n") && told("CPU").contains("the default device is cpu\n"));
+    }
+    for name in ["abacus", "reference:7", "reference:x"] {
+        assert!(told(name).contains("no default device"), "{name}: {}", told(name));
+    }
+}
+
+/// Prints what the test above looks for; alone it only sees that there is a default device.
+#[test]
+fn tell_the_default_device() {
+    match std::panic::catch_unwind(Device::default) {
+        Ok(device) => println!("the default device is {device:?}"),
+        Err(_) => {
+            println!("no default device");
+            assert!(std::env::var_os("BURN_DEVICE").is_some());
+        }
+    }
+}

@@ -63,7 +63,7 @@ fn creation() {
     let coins = drawn.random_like(Distribution::Bernoulli(0.5)).mean().into_scalar::<f32>();
     assert!((coins - 0.5).abs() < 0.1);
     let steps = Tensor::<1, Int>::random([100], Distribution::Uniform(0.0, 4.0), &d);
-    assert!(steps.greater_equal_elem(4).any().into_scalar::<bool>() == false);
+    assert!(!steps.greater_equal_elem(4).any().into_scalar::<bool>());
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn conversion_and_data() {
     assert_eq!(data.try_to_vec_as::<f64>().unwrap(), [1.0, 2.5]);
     assert!(data.try_to_vec::<f64>().is_err());
     data.assert_eq(&TensorData::from([[1.0f32, 2.5]]), true);
-    data.assert_approx_eq::<f32>(&TensorData::from([[1.0f32, 2.5000001]]), Tolerance::default());
+    data.assert_approx_eq::<f32>(&TensorData::from([[1.0f32, 2.500_001]]), Tolerance::default());
     data.assert_within_range(0.0f32..3.0);
     let (bytes, shape, dtype) = data.clone().into_parts();
     assert_eq!(TensorData::from_bytes(bytes, shape, dtype), data);

@@ -34,7 +34,7 @@ fn activations() {
     floats(activation::leaky_relu(x(), 0.1), &[-0.1, 0.5, 2.0]);
     floats(activation::prelu(t::<2>([[-1.0, 2.0]]), t([0.5])), &[-0.5, 2.0]);
     floats(activation::hardtanh(x(), -0.5, 1.0), &[-0.5, 0.5, 1.0]);
-    floats(activation::gelu(x()), &[-0.158655, 0.345731, 1.954500]);
+    floats(activation::gelu(x()), &[-0.158655, 0.345731, 1.9545]);
     floats(activation::gelu_approximate(x()), &[-0.158808, 0.345714, 1.954598]);
     floats(activation::sigmoid(x()), &[0.268941, 0.622459, 0.880797]);
     floats(activation::log_sigmoid(x()), &[-1.313262, -0.474077, -0.126928]);
@@ -60,7 +60,7 @@ fn activations() {
     floats(activation::softmin(x(), 0).sum(), &[1.0]);
     floats(activation::quiet_softmax(t::<1>([1.0, 7.0]), 0), &[0.0024704, 0.9966208]);
     floats(activation::glu(t::<1>([1.0, 2.0]), 0), &[0.880797]);
-    floats(loss::cross_entropy_with_logits(t::<2>([[0.0, 0.0]]), t([[1.0, 0.0]])), &[0.693147]);
+    floats(loss::cross_entropy_with_logits(t::<2>([[0.0, 0.0]]), t([[1.0, 0.0]])), &[2f32.ln()]);
 }
 
 #[test]

@@ -161,10 +161,39 @@ impl Device {
 }
 
 impl Default for Device {
-    /// The preferred device of those that were built in and that the machine has.
+    /// The device that the environment variable `BURN_DEVICE` names (`flex` or `cpu`, `cuda`, `cuda:1`), else the preferred one of those that were built in and that the
+    /// machine has: a GPU before the CPU.
+    ///
+    /// # Panics
+    /// When the variable names a device that is not there.
     fn default() -> Self {
+        #[cfg(feature = "std")]
+        if let Some(name) = chosen_by_user() {
+            return match named(name) {
+                Some(device) => device,
+                None => {
+                    let known = ROWS.iter().map(|r| r.kind).collect::<Vec<_>>().join(", ");
+                    panic!("device: BURN_DEVICE is {name:?}, which is not there: built in are {known}")
+                }
+            };
+        }
         ROWS.iter().find_map(|r| r.device(0)).expect("the reference device needs nothing")
     }
+}
+
+/// What the user's environment names, read once.
+#[cfg(feature = "std")]
+fn chosen_by_user() -> Option<&'static str> {
+    static CHOSEN: std::sync::OnceLock<Option<alloc::string::String>> = std::sync::OnceLock::new();
+    CHOSEN.get_or_init(|| std::env::var("BURN_DEVICE").ok().filter(|name| !name.is_empty())).as_deref()
+}
+
+/// The device of a name such as `cpu` or `cuda:1`, in any case.
+#[cfg(feature = "std")]
+fn named(name: &str) -> Option<Device> {
+    let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
+    let kind = if kind.eq_ignore_ascii_case("flex") { "cpu" } else { kind };
+    ROWS.iter().find(|r| r.kind.eq_ignore_ascii_case(kind))?.device(index.parse().ok()?)
 }
 
 /// Which kinds of device to list; empty: all.
