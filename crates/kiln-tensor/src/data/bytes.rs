@@ -201,11 +201,6 @@ impl Bytes {
         Self { range: 0..memory.len(), memory: Memory::Controlled(memory) }
     }
 
-    /// Whether the allocation may have several owners.
-    pub(super) fn is_shared(&self) -> bool {
-        matches!(self.memory, Memory::Shared(_))
-    }
-
     /// A part in an allocation of its own.
     pub(super) fn part(&self, range: Range<usize>) -> Self {
         let part = &self[range];
