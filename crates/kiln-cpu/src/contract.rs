@@ -43,6 +43,7 @@ pub(crate) mod scratch;
 mod sink;
 mod skinny;
 mod window;
+pub(crate) mod winograd;
 
 pub use engine::{Contraction, contract};
 #[cfg(feature = "std")]

@@ -8,8 +8,9 @@ use super::pack::Copy;
 use super::packed::PackedCopy;
 use super::parallel::ParallelFor;
 use super::region::{Images, Layout, Positions};
-use super::scratch::Scratch;
+use super::scratch::{Scratch, ScratchGuard};
 use super::sink::{Epilogue, Finished, Sink};
+use super::winograd;
 
 /// Positions of a block.
 const POSITIONS: usize = 512;
@@ -38,25 +39,20 @@ pub(crate) struct Convolution<'a, E> {
 /// # Safety
 /// As for `contract`.
 pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn ParallelFor) {
+    if winograd::applies(job) {
+        // SAFETY: as the caller's.
+        return unsafe { winograd::convolve(job, pool) };
+    }
     let kernels = E::kernels();
-    let (nr, count) = (width(kernels, job.rows), job.images.count);
-    let taps: usize = job.images.axes.iter().map(|axis| axis.taps).product();
-    let k = job.images.channels * taps;
+    let nr = width(kernels, job.rows);
+    let k = steps(job);
     let panels = job.rows.div_ceil(nr);
 
-    let layout = Layout::new(job.images, POSITIONS);
-    let pack = |panel: usize, group: usize, k: core::ops::Range<usize>, dst: *mut E| {
-        let len = nr.min(job.rows - panel * nr);
-        let block = Block { batch: group * count, outer: panel * nr, len, k: k.start, steps: k.len(), width: nr, panel: k.len() * nr, lead: 0 };
-        // SAFETY: the caller gives room for a panel; columns past the end are ordinary numbers that are dropped.
-        unsafe {
-            if len < nr {
-                dst.write_bytes(0, k.len() * nr);
-            }
-            job.weights.pack(&block, dst);
-        }
+    let layout = Layout::new(job.images, POSITIONS, pool.threads());
+    let pack_all = |to: Shared<E>| {
+        // SAFETY: the memory has room for all panels.
+        each(pool, job.groups * panels, k * nr * 8, &|i| unsafe { pack_panel(job, nr, i % panels, i / panels, 0..k, to.at(i * k * nr)) });
     };
-    let pack_all = |to: Shared<E>| each(pool, job.groups * panels, k * nr * 8, &|i| pack(i % panels, i / panels, 0..k, to.at(i * k * nr)));
     let copy = job.packed.and_then(|packed| packed.get([nr, job.rows, k, job.groups, size_of::<E>()], |to| pack_all(Shared(to.cast()))));
     // Weights that serve one block of positions are packed just before; others once, for all blocks.
     let shared = copy.is_some() || layout.blocks() > 1;
@@ -66,14 +62,8 @@ pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn Pa
         pack_all(Shared(packed.at(0)));
     }
 
-    let table = Scratch::take(k * size_of::<i32>());
+    let table = offsets(job, &layout);
     let offsets: Shared<i32> = Shared(table.ptr());
-    layout.each_tap(|tap, at| {
-        for c in 0..job.images.channels {
-            // SAFETY: the table has `k` entries.
-            unsafe { offsets.at(c * taps + tap).write((c as isize * layout.channel + at) as i32) };
-        }
-    });
 
     // Panels are shared out too if there are few blocks.
     let blocks = job.groups * layout.blocks();
@@ -87,26 +77,81 @@ pub(crate) unsafe fn convolve<E: Scalar>(job: &Convolution<'_, E>, pool: &dyn Pa
         let (group, block) = (block / layout.blocks(), layout.block(block % layout.blocks()));
         // SAFETY: as the caller's; blocks and panels are disjoint.
         unsafe {
-            let unit = Unit { job, kernels, layout: &layout, group, block, k, offsets: offsets.at(0), pack: &pack };
+            let unit = Unit { job, kernels, layout: &layout, group, block, k, offsets: offsets.at(0) };
             let weights = shared.then(|| packed.at(group * panels * k * nr).cast_const());
             unit.run(first..(first + share).min(panels), weights);
         }
     });
 }
 
+/// Computes one panel of the weights at one block of positions, in the plain way.
+///
+/// # Safety
+/// As for `contract`, for this part of the result.
+pub(super) unsafe fn plain_block<E: Scalar>(
+    job: &Convolution<'_, E>,
+    kernels: &'static Kernels<E>,
+    layout: &Layout<E>,
+    group: usize,
+    block: &Positions,
+    panel: usize,
+) {
+    let table = offsets(job, layout);
+    let unit = Unit { job, kernels, layout, group, block: block.clone(), k: steps(job), offsets: table.ptr() };
+    // SAFETY: as the caller's.
+    unsafe { unit.run(panel..panel + 1, None) };
+}
+
+/// Terms of each sum.
+fn steps<E: Scalar>(job: &Convolution<'_, E>) -> usize {
+    job.images.channels * job.images.axes.iter().map(|axis| axis.taps).product::<usize>()
+}
+
+/// Where each term of a sum is in a window.
+fn offsets<E: Scalar>(job: &Convolution<'_, E>, layout: &Layout<E>) -> ScratchGuard {
+    let table = Scratch::take(steps(job) * size_of::<i32>());
+    let offsets: *mut i32 = table.ptr();
+    let taps = steps(job) / job.images.channels.max(1);
+    layout.each_tap(|tap, at| {
+        for c in 0..job.images.channels {
+            // SAFETY: the table has an entry for each channel and tap.
+            unsafe { offsets.add(c * taps + tap).write((c as isize * layout.channel + at) as i32) };
+        }
+    });
+    table
+}
+
+/// Packs some steps of a panel of `nr` channels of a group's weights.
+///
+/// # Safety
+/// The weights are readable, and `dst` has room for a panel of as many steps.
+pub(super) unsafe fn pack_panel<E: Scalar>(job: &Convolution<'_, E>, nr: usize, panel: usize, group: usize, k: core::ops::Range<usize>, dst: *mut E) {
+    let len = nr.min(job.rows - panel * nr);
+    let batch = group * job.images.count;
+    let block = Block { batch, outer: panel * nr, len, k: k.start, steps: k.len(), width: nr, panel: k.len() * nr, lead: 0 };
+    // SAFETY: as the caller's; columns past the end are ordinary numbers that are dropped.
+    unsafe {
+        if len < nr {
+            dst.write_bytes(0, k.len() * nr);
+        }
+        job.weights.pack(&block, dst);
+    }
+}
+
 /// Columns of a panel: no more than `rows` channels fill.
-fn width<E: Scalar>(kernels: &Kernels<E>, rows: usize) -> usize {
+pub(super) fn width<E: Scalar>(kernels: &Kernels<E>, rows: usize) -> usize {
     kernels.nr().min(rows.next_multiple_of(kernels.lanes))
 }
 
 /// A pointer to scratch that tasks share.
-struct Shared<E>(*mut E);
+pub(super) struct Shared<E>(pub *mut E);
 
 // SAFETY: tasks write disjoint parts, or only read.
 unsafe impl<E> Sync for Shared<E> {}
 
 impl<E> Shared<E> {
-    fn at(&self, index: usize) -> *mut E {
+    /// Element `index`.
+    pub fn at(&self, index: usize) -> *mut E {
         self.0.wrapping_add(index)
     }
 }
@@ -120,11 +165,7 @@ struct Unit<'a, E: Scalar> {
     block: Positions,
     k: usize,
     offsets: *const i32,
-    pack: Pack<'a, E>,
 }
-
-/// Packs some steps of a panel of a group's weights: `(panel, group, steps, destination)`.
-type Pack<'a, E> = &'a dyn Fn(usize, usize, core::ops::Range<usize>, *mut E);
 
 impl<E: Scalar> Unit<'_, E> {
     /// Computes the panels `panels`; `weights` is the group's first one if they are packed already.
@@ -163,7 +204,7 @@ impl<E: Scalar> Unit<'_, E> {
                     let b = match weights {
                         Some(weights) => weights.add((panel * k + p) * nr),
                         None => {
-                            (self.pack)(panel, self.group, p..p + steps, panel_pack);
+                            pack_panel(job, nr, panel, self.group, p..p + steps, panel_pack);
                             panel_pack.cast_const()
                         }
                     };
@@ -188,7 +229,7 @@ impl<E: Scalar> Unit<'_, E> {
                             kernels.pick_indirect(mr.min(end - i), cols)(&indirect);
                         }
                         if last && direct {
-                            self.emit(panel * nr, cols, start..end, c, turned);
+                            emit(job, kernels, self.group, &self.block, panel * nr, cols, start..end, c, turned);
                         }
                     }
                     p += steps;
@@ -197,28 +238,42 @@ impl<E: Scalar> Unit<'_, E> {
                     }
                 }
                 if !direct {
-                    self.emit(panel * nr, cols, 0..count, c, turned);
+                    emit(job, kernels, self.group, &self.block, panel * nr, cols, 0..count, c, turned);
                 }
             }
         }
     }
+}
 
-    /// Hands the sums of one panel at some positions to the sink, image by image, with channels as rows.
-    unsafe fn emit(&self, row: usize, rows: usize, range: core::ops::Range<usize>, c: *const E, turned: *mut E) {
-        let (job, nr) = (self.job, width(self.kernels, self.job.rows));
-        let axes = &job.images.axes;
-        let size = self.block.planes.len() * self.block.rows.len() * axes[2].positions;
-        let first = (self.block.planes.start * axes[1].positions + self.block.rows.start) * axes[2].positions;
-        let mut at = range.start;
-        while at < range.end {
-            let (image, position) = (at / size, at % size);
-            let cols = (size - position).min(range.end - at);
-            let batch = self.group * job.images.count + self.block.images.start + image;
-            let part = Part { batch, row, rows, col: first + position, cols };
-            // SAFETY: the sums and the result are valid; parts are disjoint.
-            unsafe { turn(&job.sink, self.kernels, c.wrapping_add(at * nr), nr, part, turned) };
-            at += cols;
-        }
+/// Hands the sums of one panel at some positions of a block to the sink, image by image, with channels as rows.
+///
+/// # Safety
+/// The sums and the result are valid, and `turned` has room for the positions.
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn emit<E: Scalar>(
+    job: &Convolution<'_, E>,
+    kernels: &Kernels<E>,
+    group: usize,
+    block: &Positions,
+    row: usize,
+    rows: usize,
+    range: core::ops::Range<usize>,
+    c: *const E,
+    turned: *mut E,
+) {
+    let nr = width(kernels, job.rows);
+    let axes = &job.images.axes;
+    let size = block.planes.len() * block.rows.len() * axes[2].positions;
+    let first = (block.planes.start * axes[1].positions + block.rows.start) * axes[2].positions;
+    let mut at = range.start;
+    while at < range.end {
+        let (image, position) = (at / size, at % size);
+        let cols = (size - position).min(range.end - at);
+        let batch = group * job.images.count + block.images.start + image;
+        let part = Part { batch, row, rows, col: first + position, cols };
+        // SAFETY: as the caller's; parts are disjoint.
+        unsafe { turn(&job.sink, kernels, c.wrapping_add(at * nr), nr, part, turned) };
+        at += cols;
     }
 }
 
@@ -285,7 +340,7 @@ pub(crate) unsafe fn gradient<E: Scalar>(job: &Gradient<'_, E>, pool: &dyn Paral
     let nr = width(kernels, job.rows);
     let taps: usize = job.images.axes.iter().map(|axis| axis.taps).product();
     let cols = job.images.channels * taps;
-    let layout = Layout::new(job.images, 2 * POSITIONS);
+    let layout = Layout::new(job.images, 2 * POSITIONS, 1);
     let padded = job.rows.next_multiple_of(nr);
     // A share keeps its sums in the second-level cache: some columns of the result, and all its rows.
     let share = ((64 << 10) / padded).max(1).min(cols).next_multiple_of(kernels.mr);

@@ -2,7 +2,7 @@
 
 use super::lane::Plain;
 use super::micro::{self, Indirect, Kernels, Scalar, Tile};
-use super::{narrow, pack, region, skinny, window};
+use super::{narrow, pack, region, skinny, window, winograd};
 
 /// Emits a module with the kernels of one register type, compiled for `features`.
 macro_rules! isa {
@@ -56,6 +56,21 @@ macro_rules! isa {
                 unsafe { narrow::products::<$v>(job) }
             }
             $(#[$feature])?
+            unsafe fn winograd_weights(job: &winograd::Weights<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { winograd::weights::<$v>(job) }
+            }
+            $(#[$feature])?
+            unsafe fn winograd_inputs(job: &winograd::Inputs<$e>) {
+                // SAFETY: as the caller's.
+                unsafe { winograd::inputs::<$v>(job) }
+            }
+            $(#[$feature])?
+            unsafe fn winograd_results(job: &winograd::Results<$e>) -> bool {
+                // SAFETY: as the caller's.
+                unsafe { winograd::results::<$v>(job) }
+            }
+            $(#[$feature])?
             unsafe fn axpy(job: &skinny::Job<$e>) {
                 // SAFETY: as the caller's.
                 unsafe { skinny::axpy::<$v>(job) }
@@ -92,6 +107,9 @@ macro_rules! isa {
                 pad,
                 lines,
                 products,
+                winograd_weights,
+                winograd_inputs,
+                winograd_results,
                 axpy,
                 dot,
             };

@@ -9,6 +9,10 @@ pub trait Element: Copy + Send + Sync + PartialEq + 'static {
     const ZERO: Self;
     /// One.
     const ONE: Self;
+    /// Minus one.
+    const MINUS: Self;
+    /// One half; zero where there is none.
+    const HALF: Self;
     /// `self * by + to`, fused where the hardware fuses it; wraps for integers.
     fn mul_add(self, by: Self, to: Self) -> Self;
     /// `self + other`; wraps for integers.
@@ -22,6 +26,8 @@ macro_rules! float_element {
         impl Element for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
+            const MINUS: Self = -1.0;
+            const HALF: Self = 0.5;
             #[inline(always)]
             fn mul_add(self, by: Self, to: Self) -> Self {
                 self * by + to
@@ -45,6 +51,8 @@ macro_rules! int_element {
         impl Element for $t {
             const ZERO: Self = 0;
             const ONE: Self = 1;
+            const MINUS: Self = -1;
+            const HALF: Self = 0;
             #[inline(always)]
             fn mul_add(self, by: Self, to: Self) -> Self {
                 self.wrapping_mul(by).wrapping_add(to)

@@ -187,6 +187,10 @@ pub(crate) struct Kernels<E: Element> {
     pub lines: unsafe fn(&super::narrow::Lines<E>),
     /// Sums the products of a weight gradient with few output channels.
     pub products: unsafe fn(&super::narrow::Lines<E>),
+    /// Transforms weights, inputs and sums of Winograd's convolution; the last tells whether all results are finite.
+    pub winograd_weights: unsafe fn(&super::winograd::Weights<E>),
+    pub winograd_inputs: unsafe fn(&super::winograd::Inputs<E>),
+    pub winograd_results: unsafe fn(&super::winograd::Results<E>) -> bool,
     /// `y[j] += sum_p x[p] w[p][j]` over adjacent `j`.
     pub axpy: unsafe fn(&super::skinny::Job<E>),
     /// `y[j] = sum_p x[p] w[j][p]` over adjacent `p`.

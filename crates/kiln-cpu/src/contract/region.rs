@@ -46,22 +46,34 @@ pub(crate) struct Layout<E> {
 }
 
 impl<E: Scalar> Layout<E> {
-    /// Blocks of about `limit` positions.
-    pub fn new(images: Images<E>, limit: usize) -> Self {
-        Self::cut(images, limit, false)
+    /// Blocks of about `limit` positions, shared out evenly among threads.
+    pub fn new(images: Images<E>, limit: usize, threads: usize) -> Self {
+        Self::cut(images, limit, false, 1, threads)
     }
 
     /// Blocks of about `limit` positions, each in one image.
     pub fn single(images: Images<E>, limit: usize) -> Self {
-        Self::cut(images, limit, true)
+        Self::cut(images, limit, true, 1, 1)
     }
 
-    fn cut(images: Images<E>, limit: usize, single: bool) -> Self {
+    /// As [`Layout::new`], of pairs of rows; only the last one of an image may be without its second.
+    pub fn paired(images: Images<E>, limit: usize, threads: usize) -> Self {
+        Self::cut(images, limit, false, 2, threads)
+    }
+
+    fn cut(images: Images<E>, limit: usize, single: bool, step: usize, threads: usize) -> Self {
         let axes = &images.axes;
         let row = axes[2].positions.max(1);
         let plane = row * axes[1].positions.max(1);
         let whole = plane * axes[0].positions.max(1);
-        let even = |count: usize, most: usize| count.div_ceil(count.div_ceil(most.max(1)).max(1)).max(1);
+        let even = |count: usize, most: usize| {
+            let pieces = count.div_ceil(most.max(1)).max(1);
+            // More pieces than threads are a multiple of them, as long as that does not make them much smaller.
+            let shared = pieces.next_multiple_of(threads);
+            let pieces = if pieces > threads && shared <= pieces + pieces / 4 + 1 && shared <= count { shared } else { pieces };
+            count.div_ceil(pieces).max(1)
+        };
+        let rows = |most: usize| even(axes[1].positions.div_ceil(step), most / step) * step;
         let most = if single && whole <= limit {
             [1, axes[0].positions, axes[1].positions]
         } else if whole <= limit {
@@ -69,7 +81,7 @@ impl<E: Scalar> Layout<E> {
         } else if plane <= limit {
             [1, even(axes[0].positions, limit / plane), axes[1].positions]
         } else {
-            [1, 1, even(axes[1].positions, limit / row)]
+            [1, 1, rows(limit / row)]
         };
         let counts = [most[1], most[2], axes[2].positions];
         let reach = |a: usize| (axes[a].taps as isize - 1) * axes[a].tap_step;

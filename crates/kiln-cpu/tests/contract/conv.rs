@@ -187,6 +187,73 @@ fn layers_of_real_models_match_plain_loops() {
 }
 
 #[test]
+fn windows_of_three_by_three_match_plain_loops_on_every_instruction_set() {
+    for isa in [Isa::Best, Isa::Avx2, Isa::Plain] {
+        cap_isa(isa);
+        let mut rng = Rng::new(14);
+        for (images, groups, inputs, outputs, rows, cols, before, after) in [
+            (1, 1, 16, 32, 16, 16, 1, 1),
+            (3, 1, 17, 33, 7, 9, 1, 1),
+            (2, 2, 40, 72, 13, 8, 0, 0),
+            (5, 1, 64, 130, 7, 7, 1, 1),
+            (1, 1, 32, 64, 41, 23, 2, 0),
+            (40, 1, 18, 40, 2, 3, 1, 2),
+            (33, 1, 20, 34, 1, 1, 1, 1),
+        ] {
+            let axes = [Spatial::NONE, axis(rows, 3, 1, 1, before, after), axis(cols, 3, 1, 1, after, before)];
+            let conv = Conv { images, groups, inputs: groups * inputs, outputs: groups * outputs, axes };
+            check(&conv, &mut rng, if images % 2 == 0 { &Serial } else { &Threads(2) });
+        }
+    }
+    cap_isa(Isa::Best);
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let mut rng = Rng::new(15);
+    let axis = axis(30, 3, 1, 1, 1, 1);
+    let conv = Conv { images: 3, groups: 1, inputs: 24, outputs: 80, axes: [Spatial::NONE, axis, axis] };
+    let Numbers { x, w, .. } = numbers(&conv, &mut rng);
+    let run = |pool: &dyn ParallelFor| {
+        let mut y = vec![0f32; 3 * 80 * 900];
+        let sink = Sink::Store(Store::new(y.as_mut_ptr(), 900, 1, Offsets::new(&[(3, 80 * 900)])));
+        // SAFETY: the vectors have the sizes of the convolution.
+        unsafe { forward(&conv, x.as_ptr(), w.as_ptr(), &sink, pool) };
+        y.iter().map(|y| y.to_bits()).collect::<Vec<_>>()
+    };
+    let alone = run(&Serial);
+    for threads in 2..6 {
+        assert!(run(&Threads(threads)) == alone, "{threads} threads");
+    }
+}
+
+#[test]
+fn infinities_and_nans_reach_what_they_reach_in_plain_sums() {
+    let axis = axis(16, 3, 1, 1, 1, 1);
+    let conv = Conv { images: 1, groups: 1, inputs: 16, outputs: 64, axes: [Spatial::NONE, axis, axis] };
+    let mut rng = Rng::new(16);
+    let Numbers { x, w, .. } = numbers(&conv, &mut rng);
+    let plant = [(f32::INFINITY, None), (f32::NAN, None), (f32::MAX, None), (0.5, Some(f32::NEG_INFINITY))];
+    for (planted, weight) in plant {
+        let (mut x, mut w) = (x.clone(), w.clone());
+        x[3 * 256 + 5 * 16 + 6] = planted;
+        if let Some(weight) = weight {
+            w[(9 * 16 + 2) * 9 + 4] = weight;
+        }
+        let mut want = vec![0f32; 64 * 256];
+        products(&conv, |i, j, o| want[o] += i.map_or(0.0, |i| x[i]) * w[j]);
+        let mut y = vec![0f32; 64 * 256];
+        let sink = Sink::Store(Store::new(y.as_mut_ptr(), 256, 1, Offsets::default()));
+        // SAFETY: the vectors have the sizes of the convolution.
+        unsafe { forward(&conv, x.as_ptr(), w.as_ptr(), &sink, &Threads(2)) };
+        for (i, (y, want)) in y.iter().zip(&want).enumerate() {
+            let same = (y.is_nan() && want.is_nan()) || y == want || (y - want).abs() <= 1e-4 * want.abs().max(1.0);
+            assert!(same, "{planted} and {weight:?}: element {i} is {y}, expected {want}");
+        }
+    }
+}
+
+#[test]
 fn narrower_instruction_sets_convolve_alike() {
     for isa in [Isa::Avx2, Isa::Plain] {
         cap_isa(isa);
