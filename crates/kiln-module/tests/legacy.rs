@@ -160,7 +160,32 @@ fn quantized_tensors_are_told_by_todays_scheme() {
     let item = [&b"\x0d9k00000000000"[..], &[8, 1, 2, 3, 255, 0, 0, 128, 63, 1, 4, 14, 6, 0, 0, 0, 0]].concat();
     let record = read([bincode_start(), item].concat()).expect("readable");
     assert_eq!((record.tensors[0].dtype, record.tensors[0].byte_len()), (DType::QFloat(whole), 8));
-    // Loading one says what is wrong.
+    // A module takes them; scales that were wider than their type are brought into it.
+    use kiln_module::module::{Module, Param};
+    use kiln_module::record::ModuleRecord;
+    use kiln_tensor::{Device, Tensor};
+    #[derive(Module, Debug)]
+    struct Layer {
+        w: Param<Tensor<2>>,
+    }
+    let layer = || Layer { w: Param::from_tensor(Tensor::zeros([2, 3], &Device::default())) };
+    let load = |param: &str, level: &str, bytes: &str| {
+        let dtype = format!(r#"{{"QFloat":{{"value":"Q8S","param":"{param}","store":"Native","level":{level},"mode":"Symmetric"}}}}"#);
+        let tensor = format!(r#"{{"bytes":[{bytes}],"shape":[2,3],"dtype":{dtype}}}"#);
+        let text = format!(r#"{{"metadata":{{}},"item":{{"w":{{"id":"9k00000000000","param":{tensor}}}}},"_b":null}}"#);
+        layer().try_load_record(ModuleRecord::from_bytes(kiln_tensor::Bytes::from_bytes_vec(text.into_bytes())).expect("readable"))
+    };
+    let values = |layer: Layer| layer.w.val().dequantize().try_into_vec_as::<f32>().expect("floats");
+    // Six values, two bytes that align the scale, and a scale of one half.
+    let loaded = load("F32", "\"Tensor\"", "1,2,3,4,5,255,0,0,0,0,0,63").expect("fits");
+    assert_eq!(loaded.w.dtype().name(), "qfloat");
+    assert_eq!(values(loaded), [0.5, 1.0, 1.5, 2.0, 2.5, -0.5]);
+    let rows = r#"{"Block":{"storage":[3,0,0,0,0],"len":1}}"#;
+    let loaded = load("F16", rows, "1,2,3,4,5,255,0,0,0,0,0,63,0,0,128,63").expect("fits");
+    assert_eq!(values(loaded), [0.5, 1.0, 1.5, 4.0, 5.0, -1.0]);
+    let error = load("F32", "\"Tensor\"", "1,2,3").expect_err("too short").to_string();
+    assert!(error.contains("w: "), "{error}");
+    // Reading one says what is wrong.
     let text = r#"{"metadata":{},"item":{"w":{"id":"9k00000000000","param":{"bytes":[],"shape":[0],"dtype":{"QFloat":{"value":"Q9"}}}}}}"#;
     assert!(read(text.as_bytes().to_vec()).expect_err("an unknown scheme").to_string().contains("no valid dtype"));
 }

@@ -238,8 +238,8 @@ where
     K: Basic,
     Tensor<D, K>: Parameter,
 {
-    let kind = |dtype: DType| (dtype.is_float(), dtype.is_bool());
-    if kind(stored.dtype) != kind(dtype) || matches!(stored.dtype, DType::QFloat(_)) {
+    let kind = |dtype: DType| (dtype.is_float() || matches!(dtype, DType::QFloat(_)), dtype.is_bool());
+    if kind(stored.dtype) != kind(dtype) {
         return Err(ApplyError::DTypeMismatch { path: path.into(), expected: dtype, found: stored.dtype });
     }
     let (found, expected) = (stored.shape.clone(), param.lazy_shape());

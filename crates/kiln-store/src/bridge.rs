@@ -1,6 +1,7 @@
 //! Between stored tensors and tensor data.
 
 use kiln_tensor::kind::Basic;
+use kiln_tensor::quantization::quantized_data_len;
 use kiln_tensor::{Bytes, DType, Shape, TensorData};
 
 use crate::burn_pack::{Error, Tensor};
@@ -10,9 +11,12 @@ pub trait MaybeSendSync: Send + Sync {}
 
 impl<T: Send + Sync> MaybeSendSync for T {}
 
-/// The number of bytes of a tensor of `dtype` and `shape`, for dtypes that are not quantized.
+/// The number of bytes of a tensor of `dtype` and `shape`.
 pub fn data_len(dtype: DType, shape: &Shape) -> usize {
-    shape.num_elements() * dtype.size()
+    match dtype {
+        DType::QFloat(scheme) => quantized_data_len(&scheme, shape),
+        _ => shape.num_elements() * dtype.size(),
+    }
 }
 
 /// A stored tensor whose data is made when its bytes are asked for.
@@ -66,7 +70,8 @@ pub fn into_data(tensor: Tensor) -> Result<TensorData, Error> {
 }
 
 fn data(name: &str, dtype: DType, shape: Shape, bytes: Bytes) -> Result<TensorData, Error> {
-    TensorData::try_from_bytes(bytes, shape, dtype).map_err(|error| Error::ValidationError(format!("tensor `{name}`: {error}")))
+    let data = TensorData::try_from_bytes(bytes, shape, dtype).and_then(|data| data.check_quantized().map(|()| data));
+    data.map_err(|error| Error::ValidationError(format!("tensor `{name}`: {error}")))
 }
 
 /// A stored tensor of another name, dtype or shape, whose data `f` makes of that of `tensor` when its bytes are asked for.

@@ -54,7 +54,7 @@ impl DType {
             Self::F32 | Self::Flex32 | Self::I32 | Self::U32 | Self::Bool(BoolStore::U32) => 4,
             Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 2,
             Self::I8 | Self::U8 | Self::Bool(BoolStore::Native | BoolStore::U8) => 1,
-            Self::QFloat(scheme) => scheme.store_bits() / 8,
+            Self::QFloat(scheme) => scheme.unit_bytes(),
         }
     }
 

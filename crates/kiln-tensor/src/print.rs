@@ -103,6 +103,11 @@ fn shown(raw: &RawTensor, options: &PrintOptions) -> RawTensor {
 /// ```
 pub(crate) fn format_tensor(raw: &RawTensor, kind: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let options = OPTIONS.read().clone();
+    if let crate::DType::QFloat(scheme) = raw.api_dtype() {
+        writeln!(f, "Tensor {{\n  data:  <quantized, use .dequantize() to view values>,")?;
+        writeln!(f, "  shape:  {},\n  device:  {:?},", crate::Shape::from(raw.dims()), raw.device())?;
+        return write!(f, "  kind:  {kind:?},\n  dtype:  \"qfloat\",\n  scheme:  {scheme:?},\n}}");
+    }
     let data = match shown(raw, &options).to_data() {
         Ok(data) => data,
         Err(error) => return write!(f, "Tensor {{ {error} }}"),

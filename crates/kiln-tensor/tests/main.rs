@@ -21,6 +21,7 @@ mod low_precision;
 mod printing;
 mod pytorch;
 mod pytorch_numeric;
+mod quantization;
 mod raw;
 mod reading;
 mod shape;

@@ -10,6 +10,7 @@ mod gpt;
 mod memory;
 mod panics;
 mod pytorch;
+mod quantized;
 mod records;
 mod training;
 mod zoo;

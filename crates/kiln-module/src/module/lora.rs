@@ -103,7 +103,8 @@ impl Reparameterizer for Lora {
         if D != 2 || !self.param_group.matches(&param.id, Some(path)) {
             return (param, None);
         }
-        let dtype = param.is_initialized().then(|| param.dtype());
+        // The update of a quantized matrix has the device's float type.
+        let dtype = param.is_initialized().then(|| param.dtype()).filter(DType::is_float);
         let adapter = self.adapter(&param.lazy_shape(), &param.lazy_device(), dtype);
         (param.set_require_grad(false), Some(adapter))
     }
@@ -138,7 +139,7 @@ impl ModuleDisplay for LoraAdapter {
 impl Reparameterization for LoraAdapter {
     const NAME: &'static str = "lora";
 
-    /// The matrix with its update, in the matrix's element type.
+    /// The matrix with its update, in the matrix's element type; of a quantized matrix, in the update's.
     ///
     /// # Panics
     ///
@@ -146,6 +147,7 @@ impl Reparameterization for LoraAdapter {
     fn apply<const D: usize>(&self, base: Tensor<D>) -> Tensor<D> {
         assert!(D == 2, "lora: adapts matrices, got a tensor of rank {D}");
         let (shape, dtype) = (base.dims(), base.dtype());
-        base + self.delta().reshape(shape).cast(dtype)
+        let delta = self.delta().reshape(shape);
+        base + if dtype.is_float() { delta.cast(dtype) } else { delta }
     }
 }

@@ -60,6 +60,10 @@ impl<const D: usize> Sealed for Tensor<D> {
     }
 
     fn settle(self, trainable: bool) -> (Self, bool) {
+        if self.as_raw().is_quantized() {
+            // Codes have no gradient.
+            return (self, false);
+        }
         if !trainable {
             let trainable = self.is_require_grad();
             return (self, trainable);

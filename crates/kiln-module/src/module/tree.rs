@@ -8,7 +8,7 @@ use kiln_tensor::{Bool, Device, Int, Tensor};
 
 use super::held::Change;
 use super::reparam::Attach;
-use super::{Flag, Lora, ModuleMapper, ModuleVisitor, Param, ParamGroup, ParamId, Parameter, Reparameterizer};
+use super::{Flag, Lora, ModuleMapper, ModuleVisitor, Param, ParamGroup, ParamId, Parameter, QLora, Quantizer, Reparameterizer};
 use crate::record::{ModuleRecord, RecordError};
 
 /// The devices of a module's parameters, each once.
@@ -134,6 +134,39 @@ pub trait Module: Clone + Send + Debug {
         Self: Sized,
     {
         self.apply_reparameterization(lora)
+    }
+
+    /// The module with quantized matrices adapted by trained updates of low rank: see [`QLora`].
+    ///
+    /// # Panics
+    ///
+    /// When a matrix that it chooses is adapted already, or the blocks of the scheme do not divide a parameter that is to be quantized.
+    fn apply_qlora(self, qlora: QLora) -> Self
+    where
+        Self: Sized,
+    {
+        self.apply_reparameterization(qlora)
+    }
+
+    /// The module with the float parameters of the quantizer's group quantized: see [`Quantizer`].
+    ///
+    /// # Panics
+    ///
+    /// When the blocks of the scheme do not divide a parameter.
+    fn quantize_weights(self, quantizer: &mut Quantizer) -> Self {
+        self.map(quantizer)
+    }
+
+    /// The module with the float parameters of a group quantized, whatever the quantizer's own group is.
+    ///
+    /// # Panics
+    ///
+    /// When the blocks of the scheme do not divide a parameter.
+    fn quantize_weights_group(self, quantizer: &mut Quantizer, group: ParamGroup) -> Self {
+        let own = core::mem::replace(&mut quantizer.group, group);
+        let module = self.map(quantizer);
+        quantizer.group = own;
+        module
     }
 
     /// The record of all parameters, in the order of declaration.

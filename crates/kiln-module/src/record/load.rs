@@ -68,10 +68,9 @@ impl Load {
         };
         match read(&found, D, same_kind) {
             Ok(data) => {
-                let dtype = match self.policy {
-                    DTypePolicy::FromRecord => data.dtype(),
-                    DTypePolicy::CastToModule => module_dtype,
-                };
+                // Quantized values are never cast, nor does a cast quantize.
+                let cast = self.policy == DTypePolicy::CastToModule && ![data.dtype(), module_dtype].into_iter().any(is_quantized);
+                let dtype = if cast { module_dtype } else { data.dtype() };
                 let data = data.convert_dtype(dtype);
                 let tensor = Tensor::from_data(data, (device, dtype));
                 Some((tensor, found.param_id.map(ParamId::from)))
@@ -112,7 +111,11 @@ fn read(found: &PackTensor, rank: usize, same_kind: fn(DType) -> bool) -> Result
 }
 
 fn is_float(dtype: DType) -> bool {
-    dtype.is_float()
+    dtype.is_float() || is_quantized(dtype)
+}
+
+fn is_quantized(dtype: DType) -> bool {
+    matches!(dtype, DType::QFloat(_))
 }
 
 fn is_int(dtype: DType) -> bool {

@@ -179,5 +179,7 @@ pub fn tensor_of(name: &str, param_id: Option<u64>, data: TensorData) -> PackTen
 /// When its bytes can't be had, or are not as many as its shape and element type call for.
 pub fn data_of(tensor: &PackTensor) -> Result<TensorData, RecordError> {
     let bytes = tensor.to_bytes()?;
-    TensorData::try_from_bytes(bytes, tensor.shape.clone(), tensor.dtype).map_err(|error| RecordError::Validation(error.to_string()))
+    let data = TensorData::try_from_bytes(bytes, tensor.shape.clone(), tensor.dtype);
+    let data = data.and_then(|data| data.check_quantized().map(|()| data));
+    data.map_err(|error| RecordError::Validation(error.to_string()))
 }

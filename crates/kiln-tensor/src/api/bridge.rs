@@ -149,7 +149,7 @@ impl BridgeTensor {
     fn of_kind(kind: BridgeKind, tensor: DispatchTensor) -> Self {
         let dtype = tensor.dtype();
         let fits = match kind {
-            BridgeKind::Float => dtype.is_float(),
+            BridgeKind::Float => dtype.is_float() || matches!(dtype, DType::QFloat(_)),
             BridgeKind::Int => dtype.is_int() || dtype.is_uint(),
             BridgeKind::Bool => dtype.is_bool(),
             BridgeKind::QFloat => matches!(dtype, DType::QFloat(_)),
@@ -260,6 +260,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// The tensor with its rank and kind as values.
     pub fn into_bridge(self) -> BridgeTensor {
         let kind = match K::KIND {
+            Kind::Float if self.raw.is_quantized() => BridgeKind::QFloat,
             Kind::Float => BridgeKind::Float,
             Kind::Int => BridgeKind::Int,
             Kind::Bool => BridgeKind::Bool,

@@ -123,6 +123,13 @@ fn random_impl(kind: Kind, rank: usize, shape: Shape, distribution: Distribution
 #[track_caller]
 fn from_data_impl(kind: Kind, rank: usize, data: TensorData, options: TensorCreationOptions) -> RawTensor {
     check_rank(rank, data.shape());
+    if matches!(data.dtype(), DType::QFloat(_)) && kind == Kind::Float {
+        let quantized = RawTensor::from_data(data, &options.device);
+        return match options.dtype {
+            Some(dtype) if dtype != quantized.api_dtype() => quantized.cast_to(options.resolve(kind)),
+            _ => quantized,
+        };
+    }
     let dtype = options.resolve(kind);
     RawTensor::from_data(data.convert_dtype(dtype), &options.device)
 }

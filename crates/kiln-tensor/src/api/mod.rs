@@ -27,6 +27,7 @@ mod operators;
 pub mod options;
 mod order;
 mod part;
+mod quantize;
 mod reduction;
 mod shape_assert;
 #[cfg(feature = "signal")]

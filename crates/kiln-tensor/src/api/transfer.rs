@@ -17,12 +17,15 @@ use crate::error::ExecutionError;
 use crate::raw::RawTensor;
 
 impl RawTensor {
-    /// A tensor of the data's values.
+    /// A tensor of the data's values. Quantized data stays quantized.
     ///
     /// # Panics
-    /// When the data is quantized.
+    /// When quantized data does not have the bytes that its shape and scheme need.
     #[track_caller]
     pub fn from_data(data: TensorData, device: &Device) -> Self {
+        if let DType::QFloat(scheme) = data.dtype() {
+            return Self::from_quantized_data(data, scheme, device);
+        }
         let dtype = kiln_ir::DType::from(data.dtype());
         // All booleans are stored as one byte on a device.
         let stated = data.dtype();
@@ -36,6 +39,9 @@ impl RawTensor {
     /// # Errors
     /// What went wrong while the tensor was computed or copied.
     pub fn to_data(&self) -> Result<TensorData, ExecutionError> {
+        if let Some(data) = self.to_quantized_data() {
+            return data;
+        }
         let bytes = self.to_memory()?;
         Ok(match self.api_dtype() {
             crate::DType::Bool(store) => {
@@ -501,7 +507,7 @@ impl<'de, const D: usize, K: Basic> Deserialize<'de> for Tensor<D, K> {
         if data.rank() != D {
             return Err(serde::de::Error::custom(alloc::format!("expected a tensor of rank {D}, found shape {}", data.shape())));
         }
-        if !K::KIND.contains(dtype) || matches!(dtype, DType::QFloat(_)) {
+        if !K::KIND.contains(dtype) {
             let (found, kind) = (dtype.name(), K::name());
             return Err(serde::de::Error::custom(alloc::format!("expected a {kind} tensor, found {found}")));
         }

@@ -6,10 +6,12 @@ use crate::raw::RawTensor;
 impl RawTensor {
     /// Makes this a leaf that retains its gradient.
     ///
-    /// Panics at the caller on a tensor without autodiff, and on one that was computed from others that require gradients.
+    /// A quantized tensor has no gradient and stays as it is. Panics at the caller on a tensor without autodiff, and on one that was computed from others that
+    /// require gradients.
     #[track_caller]
     pub fn require_grad(self) -> RawTensor {
         match &self.tape {
+            _ if self.is_quantized() => self,
             Some(entry) if entry.leaf => self,
             Some(_) => panic!("require_grad: the tensor was computed from tensors that require gradients: detach it first: shape {:?}", self.dims()),
             None if !self.context.autodiff => {

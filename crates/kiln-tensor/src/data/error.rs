@@ -65,8 +65,13 @@ impl fmt::Display for DataError {
             Self::ElementCountMismatch { expected, actual } => {
                 write!(f, "expected {expected} elements, found {actual}")
             }
+            Self::InvalidByteLength { shape, dtype: DType::QFloat(scheme), len } => {
+                write!(f, "{len} bytes are not those of shape {shape} in whole blocks of a scheme that can be quantized by: {scheme:?}")
+            }
             Self::InvalidByteLength { shape, dtype, len } => {
-                write!(f, "shape {shape} of {} needs {} bytes, found {len}", dtype.name(), shape.num_elements() as u128 * dtype.size() as u128)
+                // A shape from a file may be larger than any memory.
+                let needed = shape.iter().fold(dtype.size() as u128, |needed, size| needed.saturating_mul(*size as u128));
+                write!(f, "shape {shape} of {} needs {needed} bytes, found {len}", dtype.name())
             }
         }
     }

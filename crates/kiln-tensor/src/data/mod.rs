@@ -30,6 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::distribution::Distribution;
 use crate::dtype::{BoolStore, DType};
 use crate::element::{Element, Scalar, flex32};
+use crate::quantization::{BlockLayout, QuantScheme, QuantizedBytes, quantizable, quantized_data_len};
 use crate::shape::Shape;
 
 /// The values of a tensor on the host: dense, row-major bytes with a shape and an element type.
@@ -58,6 +59,41 @@ impl TensorData {
         let shape = shape.into();
         assert!(value.len() == shape.num_elements(), "tensor data: shape {shape} needs {} values, found {}", shape.num_elements(), value.len());
         Self { bytes: Bytes::from_elems(value), shape, dtype: E::dtype() }
+    }
+
+    /// Quantized data: one 8-bit code a value, or packed bytes or words; then a scale for each block, or one, and the second scale of a scheme with scales of
+    /// two levels.
+    ///
+    /// ```
+    /// use kiln_tensor::quantization::QuantScheme;
+    /// use kiln_tensor::{Device, Tensor, TensorData};
+    /// let data = TensorData::quantized(vec![-4i8, 0, 127], [3], QuantScheme::default(), &[0.5], None);
+    /// let x = Tensor::<1>::from_data(data, &Device::default());
+    /// assert_eq!(x.dequantize().try_to_vec_as::<f32>().unwrap(), [-2.0, 0.0, 63.5]);
+    /// ```
+    ///
+    /// # Panics
+    /// When the number of values or of scales is not what shape and scheme need.
+    #[track_caller]
+    pub fn quantized<E: Element, S: Into<Shape>>(value: Vec<E>, shape: S, scheme: QuantScheme, qparams: &[f32], global: Option<f32>) -> Self {
+        let QuantizedBytes { bytes, scheme, shape } = QuantizedBytes::new(value, shape, scheme, qparams, global);
+        Self::from_bytes(bytes, shape, DType::QFloat(scheme))
+    }
+
+    /// Whether quantized data has the bytes that its shape and scheme need, in whole blocks. Data of other types always has.
+    ///
+    /// # Errors
+    /// [`DataError::InvalidByteLength`] when it does not.
+    pub fn check_quantized(&self) -> Result<(), DataError> {
+        let DType::QFloat(scheme) = self.dtype else {
+            return Ok(());
+        };
+        // A value has two bits at least, which keeps the lengths below within bounds.
+        let count = self.shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
+        let plausible = count.is_some_and(|count| count <= self.bytes.len().saturating_mul(4));
+        let blocks = scheme.block_size().is_none_or(|block| block.len() <= self.rank() && BlockLayout::new(&self.shape, &block).divides());
+        let fits = plausible && blocks && quantizable(&scheme) && quantized_data_len(&scheme, &self.shape) == self.bytes.len();
+        if fits { Ok(()) } else { Err(DataError::InvalidByteLength { shape: self.shape.clone(), dtype: self.dtype, len: self.bytes.len() }) }
     }
 
     /// The data with the given bytes.

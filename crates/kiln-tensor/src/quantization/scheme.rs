@@ -48,12 +48,24 @@ impl QuantValue {
         }
     }
 
-    /// Values that share one unit of the natively packed store (two 4-bit floats share a byte).
+    /// Values that share a byte in the natively packed store: two 4-bit floats do, everything else has a byte of its own.
     pub fn native_packing(&self) -> usize {
+        self.packing()
+    }
+
+    const fn packing(&self) -> usize {
         match self {
             Self::E2M1 => 2,
             Self::Q8F | Self::E5M2 | Self::E4M3 | Self::Q8S => 1,
             Self::Q4F | Self::Q4S | Self::Q2F | Self::Q2S => 1,
+        }
+    }
+
+    /// Whether the values are small floats; the others are integers.
+    pub(crate) const fn is_float(&self) -> bool {
+        match self {
+            Self::E5M2 | Self::E4M3 | Self::E2M1 => true,
+            Self::Q8F | Self::Q4F | Self::Q2F | Self::Q8S | Self::Q4S | Self::Q2S => false,
         }
     }
 
@@ -82,26 +94,24 @@ impl QuantValue {
 /// How the quantized values lie in memory.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub enum QuantStore {
-    /// One value in each unit of its own size, at least a byte.
+    /// One value in each byte.
     Native,
-    /// Several values packed into a byte along the given axis, counted from the last.
+    /// As many values in a byte as [`QuantValue::native_packing`] says, packed along the given axis, counted from the last.
     PackedNative(usize),
     /// Several values packed into a 32-bit word along the given axis, counted from the last.
     PackedU32(usize),
 }
 
 impl QuantStore {
-    /// Bits of one stored unit that holds values of the given type.
+    /// Bits of what is stored as one: a value, or the values packed together. A value of less than a byte that is stored alone takes a byte of memory.
     pub fn size_bits(&self, value: &QuantValue) -> usize {
         self.bits(value)
     }
 
     const fn bits(&self, value: &QuantValue) -> usize {
         match self {
-            Self::Native | Self::PackedNative(_) => {
-                let bits = value.bits();
-                if bits < 8 { 8 } else { bits }
-            }
+            Self::Native => value.bits(),
+            Self::PackedNative(_) => value.bits() * value.packing(),
             Self::PackedU32(_) => 32,
         }
     }
@@ -148,36 +158,18 @@ impl ScaleDtype {
         }
     }
 
-    /// The smallest representable scale that is not below `scale`, so that no value is clipped; saturates at the largest.
+    /// The smallest representable scale that is not below `scale`, so that no value is clipped; saturates at the largest. Zero, negative numbers and
+    /// NaN stay as they are where the type has them: in `UE8M0` numbers below its smallest scale become that.
     pub fn round_up(&self, scale: f32) -> f32 {
-        if scale.is_nan() || scale <= 0.0 {
-            return scale;
-        }
-        if scale >= self.max_representable() {
-            return self.max_representable();
-        }
         match self {
-            Self::F32 => scale,
-            Self::F16 => {
-                let near = f16::from_f32(scale);
-                let up = if near.to_f32() < scale { f16::from_bits(near.to_bits() + 1) } else { near };
-                up.to_f32()
-            }
-            // Both keep the upper bits of an f32: clear the rest, and step up if something was lost.
-            Self::BF16 => round_bits_up(scale, 16),
+            _ if scale.is_nan() => scale,
             Self::UE8M0 if scale <= Self::UE8M0_MIN => Self::UE8M0_MIN,
-            Self::UE8M0 => round_bits_up(scale, 23),
-            Self::UE4M3 => {
-                const STEP: f32 = 1.0 / 512.0;
-                if scale <= 1.0 / 64.0 { libm::ceilf(scale / STEP) * STEP } else { round_bits_up(scale, 20) }
-            }
+            Self::F32 => scale,
+            _ if scale <= 0.0 => scale,
+            _ if scale >= self.max_representable() => self.max_representable(),
+            Self::F16 | Self::BF16 | Self::UE8M0 | Self::UE4M3 => self.f32_grid().round_up(scale),
         }
     }
-}
-
-fn round_bits_up(x: f32, dropped: u32) -> f32 {
-    let mask = (1u32 << dropped) - 1;
-    f32::from_bits((x.to_bits() + mask) & !mask)
 }
 
 /// The sizes of a block of values that share a scale, aligned with the last axes; up to five.
@@ -325,7 +317,7 @@ pub struct QuantScheme {
 impl Default for QuantScheme {
     /// Full-range 8-bit integers packed in words, with one f32 scale a tensor.
     fn default() -> Self {
-        Self { value: QuantValue::Q8F, store: QuantStore::PackedU32(0), mode: QuantMode::Symmetric, tensor: Some(ScaleDtype::F32), block: None }
+        Self { value: QuantValue::Q8F, store: QuantStore::PackedU32(0), mode: QuantMode::Symmetric, tensor: None, block: None }
     }
 }
 
@@ -361,15 +353,17 @@ impl QuantScheme {
         Self { tensor: Some(dtype), ..self }
     }
 
-    /// One scale for each block. The scale of the tensor that the default scheme has is dropped; call
-    /// [`per_tensor`](Self::per_tensor) afterwards for two levels.
+    /// One scale for each block, in addition to the scale of the tensor if [`per_tensor`](Self::per_tensor) asked for one.
     pub fn per_block(self, block: impl AsRef<[u8]>, dtype: ScaleDtype) -> Self {
-        Self { tensor: if self.block.is_some() { self.tensor } else { None }, block: Some(BlockScale { size: BlockSize::new(block), dtype }), ..self }
+        Self { block: Some(BlockScale { size: BlockSize::new(block), dtype }), ..self }
     }
 
-    /// The type of the tensor's scale, if there is one.
+    /// The type of the tensor's scale, if there is one: a scheme that names no scale has an f32 for the tensor.
     pub fn tensor_scale(&self) -> Option<ScaleDtype> {
-        self.tensor
+        match (self.tensor, self.block) {
+            (None, None) => Some(ScaleDtype::F32),
+            (tensor, _) => tensor,
+        }
     }
 
     /// The blocks and the type of their scales, if there are blocks.
@@ -377,18 +371,19 @@ impl QuantScheme {
         self.block
     }
 
+    /// The scheme with blocks of other sizes, of which it has some.
+    pub(crate) fn with_block_size(self, size: BlockSize) -> Self {
+        Self { block: self.block.map(|block| BlockScale { size, ..block }), ..self }
+    }
+
     /// The number of levels of scales: 1 or 2.
     pub fn num_levels(&self) -> usize {
-        usize::from(self.tensor.is_some()) + usize::from(self.block.is_some())
+        usize::from(self.tensor_scale().is_some()) + usize::from(self.block.is_some())
     }
 
     /// The type of the finest scales: of the blocks if there are any, else of the tensor.
     pub fn scale_dtype(&self) -> ScaleDtype {
-        match (self.block, self.tensor) {
-            (Some(block), _) => block.dtype,
-            (None, Some(dtype)) => dtype,
-            (None, None) => ScaleDtype::F32,
-        }
+        self.block.map(|block| block.dtype).or(self.tensor).unwrap_or(ScaleDtype::F32)
     }
 
     /// The sizes of a block, if there are blocks.
@@ -413,13 +408,14 @@ impl QuantScheme {
         }
     }
 
-    /// Bits of one stored unit.
+    /// Bits of what is stored as one; see [`QuantStore::size_bits`].
     pub fn size_bits_stored(&self) -> usize {
-        self.store_bits()
+        self.store.bits(&self.value)
     }
 
-    pub(crate) const fn store_bits(&self) -> usize {
-        self.store.bits(&self.value)
+    /// Bytes of what is stored as one.
+    pub(crate) const fn unit_bytes(&self) -> usize {
+        self.store.bits(&self.value).div_ceil(8)
     }
 
     /// Bits of one value.
@@ -427,7 +423,7 @@ impl QuantScheme {
         self.value.size_bits()
     }
 
-    /// Values in one stored unit.
+    /// Values in what is stored as one.
     pub fn num_quants(&self) -> usize {
         match self.store {
             QuantStore::Native => 1,
@@ -435,7 +431,7 @@ impl QuantScheme {
         }
     }
 
-    /// Values that share one unit of the natively packed store.
+    /// Values that share a byte in the natively packed store.
     pub fn native_packing(&self) -> usize {
         self.value.native_packing()
     }

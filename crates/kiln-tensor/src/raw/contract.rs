@@ -14,6 +14,12 @@ impl RawTensor {
         if r < 2 || s < 2 {
             panic!("matmul: needs at least two axes: lhs {:?}, rhs {:?}", self.dims(), rhs.dims());
         }
+        if self.is_quantized() != rhs.is_quantized() && self.dtype() != rhs.dtype() {
+            let (lhs, rhs) = (self.computed_with(rhs), rhs.computed_with(self));
+            if lhs.dtype() == rhs.dtype() {
+                return lhs.matmul(&rhs);
+            }
+        }
         if self.dtype() != rhs.dtype() {
             panic!("matmul: dtypes differ: lhs {}{:?}, rhs {}{:?}", self.dtype(), self.dims(), rhs.dtype(), rhs.dims());
         }

@@ -47,6 +47,12 @@ impl RawTensor {
     pub fn binary(&self, op: Elementwise, rhs: &RawTensor) -> RawTensor {
         let dtype = self.dtype();
         let Some(gives) = pair_dtype(op, dtype, rhs.dtype()) else {
+            if self.is_quantized() != rhs.is_quantized() {
+                let (lhs, rhs) = (self.computed_with(rhs), rhs.computed_with(self));
+                if lhs.dtype() == rhs.dtype() {
+                    return lhs.binary(op, &rhs);
+                }
+            }
             return apply(Op::Elementwise(op), &[Operand::Tensor(self), Operand::Tensor(rhs)]);
         };
         if self.dims() == rhs.dims() {
@@ -144,7 +150,7 @@ impl RawTensor {
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> RawTensor {
         if dtype == self.dtype() {
-            return self.clone();
+            return self.plain();
         }
         if !self.slot.cell.device.runtime.supports_dtype(dtype) {
             refuse(kiln_ir::infer::InferError(alloc::format!("cast: the device {:?} has no {dtype}", self.device())));

@@ -36,6 +36,9 @@ impl RawTensor {
     #[track_caller]
     pub fn select(&self, axis: usize, index: &RawTensor) -> RawTensor {
         self.check_axis("select", axis);
+        if let Some(kept) = self.select_quantized(axis, index) {
+            return kept;
+        }
         self.gather(axis, &Self::along("select", index, axis, self.dims()))
     }
 

@@ -12,6 +12,7 @@ mod index;
 mod norm;
 mod pool;
 mod power;
+mod quantized;
 mod random;
 mod reduce;
 mod region;
@@ -30,6 +31,7 @@ pub use attention::AttentionOptions;
 pub use conv::{ConvOptions, ConvTransposeOptions};
 pub use norm::Normalized;
 pub use pool::PoolOptions;
+pub(crate) use quantized::Quantized;
 pub use transfer::TensorError;
 pub use view::SliceRange;
 
@@ -94,6 +96,15 @@ pub(crate) fn constant(dtype: DType, v: f64) -> Operand<'static> {
 }
 
 impl Operand<'_> {
+    /// Whether this is a tensor of which codes and scales are kept.
+    #[inline]
+    fn is_quantized(&self) -> bool {
+        match self {
+            Operand::Tensor(t) => t.is_quantized(),
+            Operand::Scalar(_) => false,
+        }
+    }
+
     /// Sizes and dtype.
     pub(crate) fn type_of(&self) -> infer::Type<'_> {
         match self {
@@ -113,6 +124,11 @@ fn refuse(e: InferError) -> ! {
 /// Records an op whose result the operands determine. Panics at the caller when they don't fit.
 #[track_caller]
 pub(crate) fn apply(op: Op, operands: &[Operand<'_>]) -> RawTensor {
+    if operands.iter().any(Operand::is_quantized)
+        && let Some(tensors) = quantized::in_one_dtype(operands)
+    {
+        return apply(op, &quantized::replaced(operands, &tensors));
+    }
     let types: SmallVec<[infer::Type<'_>; 8]> = operands.iter().map(Operand::type_of).collect();
     match infer::infer(&op, &types) {
         Ok((dims, dtype)) => {
@@ -137,12 +153,24 @@ pub(crate) fn apply_as(op: Op, operands: &[Operand<'_>], dims: &[usize], dtype: 
 /// Records an op whose operands are known to fit; there is at least one tensor among them.
 #[track_caller]
 pub(crate) fn emit(op: Op, operands: &[Operand<'_>], dims: Dims, dtype: DType, stated: bool) -> RawTensor {
+    if operands.iter().any(Operand::is_quantized) {
+        // What is recorded are the floats that the codes stand for; what the tape keeps is quantized.
+        let plain = quantized::all_plain(operands);
+        return record(op, &quantized::replaced(operands, &plain), operands, dims, dtype, stated);
+    }
+    record(op, operands, operands, dims, dtype, stated)
+}
+
+/// Records an op of operands none of which is quantized. `kept` are the same operands as the tape keeps them.
+#[inline]
+#[track_caller]
+fn record(op: Op, operands: &[Operand<'_>], kept: &[Operand<'_>], dims: Dims, dtype: DType, stated: bool) -> RawTensor {
     let (device, context, tracked) = survey(&op, operands);
     let context = context.fitting(dtype);
     let cell = trace::current(device);
     if tracked && dtype.is_float() && autodiff::is_differentiable(&op) {
         let slot = cell.record(op.clone(), operands, dims, dtype, stated);
-        return autodiff::track(op, operands, RawTensor { slot, context, tape: None }, None);
+        return autodiff::track(op, kept, RawTensor { slot, context, tape: None }, None);
     }
     RawTensor { slot: cell.record(op, operands, dims, dtype, stated), context, tape: None }
 }
@@ -150,6 +178,10 @@ pub(crate) fn emit(op: Op, operands: &[Operand<'_>], dims: Dims, dtype: DType, s
 /// Records an op with several results. The first is tracked if an operand is; the others are not.
 #[track_caller]
 pub(crate) fn apply_results<const N: usize>(op: Op, operands: &[Operand<'_>]) -> [RawTensor; N] {
+    if operands.iter().any(Operand::is_quantized) {
+        let tensors = quantized::in_one_dtype(operands).unwrap_or_else(|| quantized::all_plain(operands));
+        return apply_results(op, &quantized::replaced(operands, &quantized::all_plain(&quantized::replaced(operands, &tensors))));
+    }
     let types: SmallVec<[infer::Type<'_>; 8]> = operands.iter().map(Operand::type_of).collect();
     let mut results: SmallVec<[(Dims, DType); 3]> = SmallVec::new();
     match infer::infer(&op, &types) {
@@ -225,6 +257,9 @@ impl RawTensor {
     /// Element type as the API names it: flexible floats and the stores of booleans are told apart, though programs compute with one type for each.
     #[inline]
     pub fn api_dtype(&self) -> crate::DType {
+        if let Some(quantized) = self.quantized() {
+            return crate::DType::QFloat(quantized.scheme);
+        }
         self.context.labels.dtype(self.slot.dtype, || self.slot.cell.device.bool_store())
     }
 

@@ -96,6 +96,9 @@ impl RawTensor {
     /// # Errors
     /// What went wrong while the tensor was computed or copied.
     pub fn to_memory(&self) -> Result<Bytes, ExecutionError> {
+        if self.is_quantized() {
+            return self.plain().to_memory();
+        }
         let (len, runtime) = (self.slot.bytes(), &*self.slot.cell.device.runtime);
         if len >= SHARED {
             let buffer = self.slot.wait()?;
@@ -117,6 +120,9 @@ impl RawTensor {
         if out.len() != self.slot.bytes() {
             panic!("read_into: {self:?} has {} bytes, not {}", self.slot.bytes(), out.len());
         }
+        if self.is_quantized() {
+            return self.plain().read_into(out);
+        }
         let buffer = self.slot.wait()?;
         self.slot.cell.device.runtime.download(&buffer, out)?;
         Ok(())
@@ -127,13 +133,16 @@ impl RawTensor {
     /// # Errors
     /// What went wrong.
     pub fn realize(&self) -> Result<(), ExecutionError> {
+        if self.is_quantized() {
+            return self.realize_parts();
+        }
         self.slot.wait()?;
         Ok(())
     }
 
     /// Whether the elements are in memory already.
     pub fn is_ready(&self) -> bool {
-        matches!(self.slot.value(), Some(Ok(_)))
+        self.parts_ready() || matches!(self.slot.value(), Some(Ok(_)))
     }
 
     /// The same elements on another device. The autodiff context stays this tensor's, and the gradient flows back.
@@ -142,6 +151,9 @@ impl RawTensor {
             return self.clone();
         }
         let target = device.clone().without_autodiff();
+        if let Some(moved) = self.copy_parts_to(&target) {
+            return moved;
+        }
         let moved = self.copy_to(&target);
         let source = self.device().without_autodiff();
         autodiff::custom(&[self], moved, Keep::Nothing, move |call| [Some(call.dy.copy_to(&source))].into())

@@ -63,6 +63,9 @@ impl RawTensor {
         if dims == self.dims() {
             return self.clone();
         }
+        if let Some(kept) = self.reshape_quantized(dims) {
+            return kept;
+        }
         apply_as(Op::Reshape, &[Operand::Tensor(self)], dims, self.dtype())
     }
 
@@ -75,6 +78,12 @@ impl RawTensor {
         let wrong = axes.len() != self.rank() || axes.iter().any(|a| *a >= self.rank());
         if wrong {
             panic!("permute: {axes:?} is not a permutation of the axes: {:?}", self.dims());
+        }
+        if self.is_quantized()
+            && (0..self.rank()).all(|axis| axes.contains(&axis))
+            && let Some(kept) = self.permute_quantized(axes)
+        {
+            return kept;
         }
         apply(Op::Permute(axes.iter().map(|a| *a as u8).collect()), &[Operand::Tensor(self)])
     }
@@ -146,6 +155,9 @@ impl RawTensor {
         if axes.is_empty() {
             return self.clone();
         }
+        if let Some(kept) = self.slice_quantized(ranges) {
+            return kept;
+        }
         emit(Op::Slice(axes), &operands, dims, self.dtype(), true)
     }
 
@@ -194,6 +206,9 @@ impl RawTensor {
         }
         if attrs.is_empty() || self.numel() == 0 {
             return self.clone();
+        }
+        if let Some(kept) = self.flip_quantized(axes) {
+            return kept;
         }
         emit(Op::Slice(attrs), &operands, self.slot.dims.clone(), self.dtype(), true)
     }

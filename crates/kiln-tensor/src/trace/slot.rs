@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use kiln_ir::{Buffer, DType, Dims, RuntimeError, dims};
 
 use super::TraceCell;
+use crate::raw::Quantized;
 
 /// Bits of [`Slot::place`] that hold the node's index; the others hold the recording's number.
 const NODE_BITS: u32 = 24;
@@ -21,18 +22,25 @@ pub(crate) struct Slot {
     place: AtomicU64,
     /// The result, set once.
     value: spin::Once<Result<Buffer, RuntimeError>>,
+    /// What is kept in place of a result. Such a slot is no operand of a node: see `raw/quantized`.
+    pub quantized: Option<Arc<Quantized>>,
 }
 
 impl Slot {
     /// A slot that node `node` of the recording `number` will fill.
     #[inline]
     pub fn pending(dims: Dims, dtype: DType, cell: &'static TraceCell, number: u64, node: u32) -> Arc<Self> {
-        Arc::new(Slot { dims, dtype, cell, place: AtomicU64::new(number << NODE_BITS | node as u64), value: spin::Once::new() })
+        Arc::new(Slot { dims, dtype, cell, place: AtomicU64::new(number << NODE_BITS | node as u64), value: spin::Once::new(), quantized: None })
     }
 
     /// A slot whose elements are known.
     pub fn settled(dims: Dims, dtype: DType, cell: &'static TraceCell, value: Result<Buffer, RuntimeError>) -> Arc<Self> {
-        Arc::new(Slot { dims, dtype, cell, place: AtomicU64::new(0), value: spin::Once::initialized(value) })
+        Arc::new(Slot { dims, dtype, cell, place: AtomicU64::new(0), value: spin::Once::initialized(value), quantized: None })
+    }
+
+    /// The slot of a tensor that is kept quantized.
+    pub fn quantized(dims: Dims, dtype: DType, cell: &'static TraceCell, quantized: Arc<Quantized>) -> Arc<Self> {
+        Arc::new(Slot { dims, dtype, cell, place: AtomicU64::new(0), value: spin::Once::new(), quantized: Some(quantized) })
     }
 
     /// The slot's node in the recording `number`, if that recording was the last to register it.
@@ -71,6 +79,7 @@ impl Slot {
         }
         match self.value.get() {
             Some(v) => v.clone(),
+            None if self.quantized.is_some() => Err(RuntimeError::Poisoned("a quantized tensor was asked for a buffer".into())),
             None => Err(RuntimeError::Poisoned("a trace ran without settling one of its results".into())),
         }
     }

@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
             BOOL => DType::Bool(*BOOL_STORES.get(self.uint()? as usize)?),
             QUANTIZED => {
                 let dtype = quantized::read(self)?;
-                let bytes = file.view(start, end).ok()?;
+                let bytes = quantized::bytes(file.view(start, end).ok()?, &shape, dtype);
                 return Some(PackTensor::new(name, dtype, Shape::from(shape), Some(id), bytes));
             }
             number => *DTYPES.get(number as usize)?,

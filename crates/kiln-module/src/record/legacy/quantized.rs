@@ -1,8 +1,10 @@
 //! How Burn 0.21 described quantized tensors, and what that is called now.
 //!
-//! The bytes stay as they are: values first, scales behind them. A module takes no quantized values yet, so such a tensor can be listed and told, not loaded.
+//! The values stay as they are, with the scales behind them. Scales were 32-bit floats at a multiple of four bytes whatever type the scheme gave them; they are brought into
+//! that type.
 
-use kiln_tensor::DType;
+use kiln_tensor::quantization::{BlockLayout, QuantizedBytes, quantizable, quantized_data_len, scale_size};
+use kiln_tensor::{Bytes, DType, Shape};
 use serde_json::{Value, json};
 
 use super::bincode::Cursor;
@@ -22,6 +24,28 @@ pub(super) fn dtype(described: &Value) -> Option<DType> {
     let (value, store, mode) = (scheme.get("value")?, scheme.get("store")?, scheme.get("mode")?);
     let scheme = json!({ "value": value, "store": store, "mode": mode, "tensor": tensor, "block": block });
     serde_json::from_value(json!({ "QFloat": scheme })).ok()
+}
+
+/// The bytes of a tensor in today's layout. Bytes that no layout has stay as they are: loading them says so.
+pub(super) fn bytes(bytes: Bytes, shape: &[usize], dtype: DType) -> Bytes {
+    let DType::QFloat(scheme) = dtype else {
+        return bytes;
+    };
+    // A value has two bits at least, which keeps the lengths below within bounds.
+    let count = shape.iter().try_fold(1usize, |count, size| count.checked_mul(*size));
+    if !quantizable(&scheme) || count.is_none_or(|count| count > bytes.len().saturating_mul(4)) {
+        return bytes;
+    }
+    let shape = Shape::from(shape);
+    let scales = scheme.block_size().map_or(1, |block| BlockLayout::new(&shape, &block).num_blocks());
+    let today = quantized_data_len(&scheme, &shape);
+    let values = today - scales * scale_size(scheme.scale_dtype());
+    let start = values.next_multiple_of(4);
+    if bytes.len() == today || bytes.len() != start + 4 * scales {
+        return bytes;
+    }
+    let scales: Vec<f32> = bytes[start..].as_chunks::<4>().0.iter().map(|scale| f32::from_ne_bytes(*scale)).collect();
+    QuantizedBytes::new(bytes[..values].to_vec(), shape, scheme, &scales, None).bytes
 }
 
 /// The same from bincode, behind the number that stands for `QFloat`.

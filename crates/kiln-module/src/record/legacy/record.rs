@@ -207,6 +207,7 @@ fn tensor(name: String, node: &Node, id: Option<u64>) -> Result<PackTensor, Pack
     if !matches!(dtype, DType::QFloat(_)) && expected != Some(found) {
         return Err(PackErrorKind::TensorSize { name, expected, found });
     }
+    let bytes = quantized::bytes(bytes, &shape, dtype);
     Ok(PackTensor::new(name, dtype, Shape::from(shape), id, bytes))
 }
 
