@@ -13,6 +13,8 @@ const INNER: usize = 8192;
 const VOCAB: usize = 128_256;
 const LENGTH: usize = 1024;
 const HEAD: usize = 64;
+/// Blocks after which the device is told to start.
+const STARTED: usize = 4;
 
 struct Block {
     qkv: Tensor<2>,
@@ -83,7 +85,11 @@ impl Llama {
         let mut x = self.words.clone().select(0, token);
         let [cos, sin] = [&self.cos, &self.sin].map(|t| t.clone().narrow(0, pos, 1).reshape([1, 1, 1, HEAD / 2]));
         let hidden: Tensor<4, Bool> = Tensor::<1, Int>::arange(0..LENGTH as i64, &device).greater_elem(pos as i64).reshape([1, 1, 1, LENGTH]);
-        for b in &mut self.blocks {
+        for (n, b) in self.blocks.iter_mut().enumerate() {
+            if n > 0 && n % STARTED == 0 {
+                // The device starts on the first blocks while the others are recorded.
+                device.flush().unwrap_or_else(|e| panic!("{e}"));
+            }
             let qkv = norm(x.clone(), &b.n1).matmul(b.qkv.clone());
             let part = |from: usize, heads: usize| qkv.clone().narrow(1, from * HEAD, heads * HEAD).reshape([1, heads, 1, HEAD]);
             let (q, k, v) = (rotate(part(0, HEADS), &cos, &sin), rotate(part(HEADS, KEYS), &cos, &sin), part(HEADS + KEYS, KEYS));

@@ -5,10 +5,11 @@ use std::ptr::null_mut;
 
 use kiln_ir::{DType, RuntimeError};
 
+use crate::choices::{Algorithm, Choices};
 use crate::device::Context;
 use crate::driver::{Address, Handle};
 use crate::library::{MissingLibrary, functions};
-use crate::product::{Matrix, Product};
+use crate::product::{Activation, Matrix, Product};
 
 functions! {
     /// The functions of cuBLASLt that are used.
@@ -23,6 +24,8 @@ functions! {
         fn cublasLtMatmulPreferenceCreate(*mut Handle);
         fn cublasLtMatmulPreferenceSetAttribute(Handle, i32, *const c_void, usize);
         fn cublasLtMatmulPreferenceDestroy(Handle);
+        fn cublasLtGetVersion();
+        fn cublasLtMatmulAlgoCheck(Handle, Handle, Handle, Handle, Handle, Handle, *const [u64; 8], *mut Choice);
         fn cublasLtMatmulAlgoGetHeuristic(Handle, Handle, Handle, Handle, Handle, Handle, Handle, i32, *mut Choice, *mut i32);
         fn cublasLtMatmul(
             Handle, Handle, *const c_void, Address, Handle, Address, Handle, *const c_void, Address, Handle, Address, Handle, *const [u64; 8], Address, usize, Handle
@@ -53,6 +56,10 @@ const BATCH_STRIDE: i32 = 6;
 const PREFERENCE_WORKSPACE: i32 = 1;
 const PREFERENCE_ALIGNMENT: [i32; 4] = [5, 6, 7, 8];
 const EPILOGUE_BIAS: i32 = 4;
+const EPILOGUE_GELU_AUX: i32 = 160;
+const EPILOGUE_GELU_GRAD: i32 = 192;
+const ASIDE_POINTER: i32 = 11;
+const ASIDE_LEADING: i32 = 12;
 
 /// A product that is ready to run: descriptors and an algorithm.
 struct Plan {
@@ -67,6 +74,8 @@ pub struct Blas {
     lt: &'static Lt,
     handle: Handle,
     plans: HashMap<(Product, u32), Plan>,
+    /// Measured choices of earlier processes.
+    choices: Choices,
     /// Two events that measure candidates.
     clock: Option<[Handle; 2]>,
 }
@@ -112,12 +121,16 @@ fn bytes<T>(value: &T) -> (*const c_void, usize) {
 
 impl Blas {
     /// The library, in the context that the calling thread has entered.
-    pub fn new() -> Result<Self, MissingLibrary> {
+    pub fn new(gpu: &str) -> Result<Self, MissingLibrary> {
         let lt = Lt::get()?;
         let mut handle = null_mut();
         // SAFETY: `handle` is valid for the call.
         match unsafe { (lt.cublasLtCreate)(&mut handle) } {
-            0 => Ok(Blas { lt, handle, plans: HashMap::new(), clock: None }),
+            0 => {
+                // SAFETY: the function takes nothing; the low half of what it gives back is the version.
+                let version = unsafe { (lt.cublasLtGetVersion)() };
+                Ok(Blas { lt, handle, plans: HashMap::new(), choices: Choices::of_user(gpu, version), clock: None })
+            }
             status => Err(MissingLibrary { what: format!("cuBLASLt does not start: status {status}") }),
         }
     }
@@ -138,7 +151,8 @@ impl Blas {
     }
 
     /// `alignment` holds the log2 of the byte alignments of first, second, added and result factors, four bits each.
-    fn plan(&self, p: &Product, alignment: u32) -> Result<(Plan, Vec<Choice>), RuntimeError> {
+    /// `aside`: where an activation's other buffer is.
+    fn plan(&self, p: &Product, alignment: u32, aside: Address) -> Result<(Plan, Vec<Choice>), RuntimeError> {
         let lt = self.lt;
         let (compute, scale) = match p.dtype {
             DType::F64 => (70, 1),
@@ -155,9 +169,21 @@ impl Blas {
             for (attribute, m) in TRANSPOSED.into_iter().zip([&p.first, &p.second]) {
                 set(attribute, bytes(&(m.transposed as i32)))?;
             }
+            let bias = if p.bias.is_some() { EPILOGUE_BIAS } else { 0 };
+            let epilogue = match p.activation {
+                None => bias,
+                Some(Activation::Gelu { .. }) => EPILOGUE_GELU_AUX | bias,
+                Some(Activation::GeluGrad { .. }) => EPILOGUE_GELU_GRAD,
+            };
+            if epilogue != 0 {
+                set(EPILOGUE, bytes(&epilogue))?;
+            }
             if p.bias.is_some() {
-                set(EPILOGUE, bytes(&EPILOGUE_BIAS))?;
                 set(BIAS_TYPE, bytes(&data_type(p.out)))?;
+            }
+            if p.activation.is_some() {
+                set(ASIDE_POINTER, bytes(&aside))?;
+                set(ASIDE_LEADING, bytes(&(p.result.leading as i64)))?;
             }
             let layouts = [
                 self.layout(p.dtype, rows, depth, &p.first, p.batch)?,
@@ -302,7 +328,7 @@ impl Blas {
             };
             let aligned = |address: Address| address.trailing_zeros().min(8);
             let alignment = aligned(operands.first) | aligned(operands.second) << 4 | aligned(operands.added) << 8 | aligned(operands.result) << 12;
-            let key = (p.clone(), alignment);
+            let key = (p.shape(), alignment);
             let bias = |plan: &Plan| {
                 let Some((bias, offset)) = p.bias else { return Ok(()) };
                 let pointer = place(bias).wrapping_add_signed((offset * out) as i64);
@@ -310,18 +336,36 @@ impl Blas {
                 // SAFETY: the value lives through the call.
                 check("a bias", unsafe { (self.lt.cublasLtMatmulDescSetAttribute)(plan.description, BIAS_POINTER, value, bytes) })
             };
+            let aside = p.activation.map_or(0, |a| place(a.aside()));
+            let beside = |plan: &Plan| {
+                if aside == 0 {
+                    return Ok(());
+                }
+                let (value, bytes) = bytes(&aside);
+                // SAFETY: the value lives through the call.
+                check("an activation", unsafe { (self.lt.cublasLtMatmulDescSetAttribute)(plan.description, ASIDE_POINTER, value, bytes) })
+            };
             if let Some(plan) = self.plans.get(&key) {
                 bias(plan)?;
+                beside(plan)?;
                 self.call(p, plan, &operands, workspace, context.stream)?;
                 continue;
             }
-            let (mut plan, choices) = self.plan(p, alignment)?;
+            let (mut plan, choices) = self.plan(p, alignment, aside)?;
             bias(&plan)?;
-            if choices.len() > 1 && p.added.is_none() && !captured && is_long(p) {
+            // A gradient may lie where its factor was: it is computed once.
+            let again = p.added.is_none() && !matches!(p.activation, Some(Activation::GeluGrad { .. }));
+            let chosen = choices.len() > 1 && again && is_long(p);
+            let name = if chosen { Choices::key(&format!("{key:?}")) } else { 0 };
+            let known = if chosen { self.choices.get(name).and_then(|a| self.checked(&plan, a)) } else { None };
+            if let Some((algorithm, workspace)) = known {
+                (plan.algorithm, plan.workspace) = (algorithm, workspace);
+            } else if chosen && !captured {
                 self.measure(p, &mut plan, &choices, &operands, workspace, context)?;
+                self.choices.put(name, (plan.algorithm, plan.workspace));
             }
             self.call(p, &plan, &operands, workspace, context.stream)?;
-            if !captured || choices.len() == 1 || !is_long(p) {
+            if !captured || known.is_some() || choices.len() == 1 || !is_long(p) {
                 self.plans.insert(key, plan);
             } else {
                 // Measured when the product runs outside a graph.
@@ -329,6 +373,15 @@ impl Blas {
             }
         }
         Ok(())
+    }
+
+    /// An algorithm of an earlier process, if the library takes it for this product.
+    fn checked(&self, plan: &Plan, (algorithm, _): Algorithm) -> Option<Algorithm> {
+        let mut found = Choice { algorithm, workspace: 0, state: 0, waves: 0.0, reserved: [0; 4] };
+        let [a, b, c] = plan.layouts;
+        // SAFETY: descriptors are alive, and both places are valid for the call.
+        let status = unsafe { (self.lt.cublasLtMatmulAlgoCheck)(self.handle, plan.description, a, b, c, c, &algorithm, &mut found) };
+        (status == 0 && found.state == 0 && found.workspace <= WORKSPACE).then_some((algorithm, found.workspace))
     }
 
     fn discard(&self, plan: &Plan) {

@@ -20,7 +20,7 @@ pub struct Cache {
 }
 
 /// A 128-bit hash of bytes that is the same in every process (FNV-1a).
-fn hash(parts: &[&[u8]]) -> u128 {
+pub(crate) fn hash(parts: &[&[u8]]) -> u128 {
     let mut h: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     for part in parts {
         for b in part.iter().copied().chain([0xff]) {
@@ -47,6 +47,11 @@ impl Cache {
     /// One in this folder.
     pub fn at(folder: &Path) -> Self {
         Cache { folder: Some(folder.into()) }
+    }
+
+    /// A file of the folder that is no machine code.
+    pub(crate) fn file(&self, name: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|f| f.join(name))
     }
 
     fn path(&self, source: &Source, options: &[String], version: (i32, i32)) -> Option<PathBuf> {

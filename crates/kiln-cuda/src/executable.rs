@@ -11,6 +11,7 @@ use crate::driver::{Address, Handle, LaunchAttribute, LaunchConfig};
 use crate::kernels::Function;
 use crate::lowered::{Word, Work};
 use crate::memory::Block;
+use crate::product::Activation;
 
 /// A launch of a loaded function.
 pub struct Call {
@@ -45,7 +46,12 @@ impl Ready {
             Ready::Launch(c) => format!("{} {:?} x {}", c.name, c.grid, c.block[0]),
             Ready::Other(Work::Product(p)) => {
                 let [m, n, k] = p.size;
-                let extra = format!("{}{}", if p.bias.is_some() { " + bias" } else { "" }, if p.added.is_some() { " + matrix" } else { "" });
+                let follows = match p.activation {
+                    None => "",
+                    Some(Activation::Gelu { .. }) => " + gelu",
+                    Some(Activation::GeluGrad { .. }) => " * gelu'",
+                };
+                let extra = format!("{follows}{}{}", if p.bias.is_some() { " + bias" } else { "" }, if p.added.is_some() { " + matrix" } else { "" });
                 let (a, b) = (if p.first.transposed { "t" } else { "n" }, if p.second.transposed { "t" } else { "n" });
                 format!("cublas {m}x{n}x{k} x {} {a}{b} {} -> {}{extra}", p.batch * p.repeats.len(), p.dtype, p.out)
             }

@@ -4,8 +4,10 @@
 //! [`render::render`] makes [`steps::Steps`] (source text, grid, parameters) of a kernel, and tests look at that text and compile it.
 //!
 //! Start reading at [`steps`].
+mod activation;
 mod blas;
 pub mod cache;
+mod choices;
 pub mod device;
 mod driver;
 mod executable;

@@ -3,9 +3,10 @@ use std::sync::Arc;
 
 use kiln_ir::{BufId, BufSpec, DType, Kernel, Place, Program, RuntimeError};
 
+use crate::activation;
 use crate::fold;
 use crate::merge::{self, Group};
-use crate::product::{self, Product};
+use crate::product::{self, Activation, Product};
 use crate::render::{self, matvec};
 use crate::steps::{Chip, Param, Source, Steps};
 
@@ -126,6 +127,7 @@ impl Lowered {
         merge::separate(&mut own);
         let before = own.clone();
         let merged = merge::absorb(&before, chip);
+        let activations = if blas { activation::find(&before) } else { Default::default() };
         let start = own.arena.next_multiple_of(256);
         let mut scratch = Scratch { program: &mut own, next: start, end: start };
         let mut launches: Vec<Vec<Vec<Work>>> = Vec::with_capacity(program.launches.len());
@@ -166,7 +168,7 @@ impl Lowered {
                         let steps = matvec::render(d, prologue, &before, chip);
                         scratch.works(&steps)
                     }
-                    _ => works(kernel, &mut scratch, chip, blas)?,
+                    _ => works(kernel, activations.get(&n).copied(), &mut scratch, chip, blas)?,
                 });
             }
             launches.push(kernels);
@@ -196,9 +198,9 @@ fn group_works(group: &mut Group<'_>, scratch: &mut Scratch<'_>, program: &Progr
     Some(vec![scratch.works(&steps)])
 }
 
-fn works(kernel: &Kernel, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {
+fn works(kernel: &Kernel, activation: Option<Activation>, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {
     match kernel {
-        Kernel::Dot(k) => product::lower(k, scratch, chip, blas),
+        Kernel::Dot(k) => product::lower(k, activation, scratch, chip, blas),
         Kernel::Copy { from, to } => Ok(vec![Work::Copy { from: *from, to: *to }]),
         Kernel::Host(_) => Ok(vec![Work::Host(Box::new(kernel.clone()))]),
         other => match render::render(other, scratch.program(), chip) {

@@ -23,6 +23,32 @@ pub struct Matrix {
     pub stride: isize,
 }
 
+/// What the library computes behind a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Activation {
+    /// Gelu, in its approximation by tanh; what it is computed of is kept.
+    Gelu {
+        /// Where gelu goes.
+        result: BufId,
+        /// Where its argument goes.
+        aside: BufId,
+    },
+    /// The product times gelu's slope.
+    GeluGrad {
+        /// Where gelu's argument is.
+        aside: BufId,
+    },
+}
+
+impl Activation {
+    /// The buffer beside the result.
+    pub fn aside(self) -> BufId {
+        match self {
+            Activation::Gelu { aside, .. } | Activation::GeluGrad { aside } => aside,
+        }
+    }
+}
+
 /// `result = first * second (+ added) (+ bias)`, column-major.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Product {
@@ -44,8 +70,30 @@ pub struct Product {
     pub added: Option<BufId>,
     /// A vector along the result's rows that is added, and its first element.
     pub bias: Option<(BufId, isize)>,
+    /// What follows.
+    pub activation: Option<Activation>,
     /// Elements to add to the three first elements, once a repetition: outer batch dimensions that don't fit into one stride.
     pub repeats: Vec<[isize; 3]>,
+}
+
+impl Product {
+    /// The same product whatever buffers it works on: what an algorithm is chosen for.
+    pub fn shape(&self) -> Product {
+        let unplaced = |m: &Matrix| Matrix { buf: BufId(0), offset: 0, ..*m };
+        Product {
+            first: unplaced(&self.first),
+            second: unplaced(&self.second),
+            result: unplaced(&self.result),
+            added: self.added.map(|_| BufId(0)),
+            bias: self.bias.map(|_| (BufId(0), 0)),
+            activation: self.activation.map(|a| match a {
+                Activation::Gelu { .. } => Activation::Gelu { result: BufId(0), aside: BufId(0) },
+                Activation::GeluGrad { .. } => Activation::GeluGrad { aside: BufId(0) },
+            }),
+            repeats: Vec::new(),
+            ..*self
+        }
+    }
 }
 
 /// Results of half floats with at least so many elements are kept in their own dtype between the product and an epilogue that runs after it.
@@ -172,8 +220,40 @@ fn dense(dims: &[usize]) -> Affine {
     Affine { base: 0, coeffs: kiln_ir::dims::row_major(dims), dynamic: Default::default() }
 }
 
+/// Whether the library reads both operands as they lie, and makes a dense result whose rows are the columns of ours.
+pub fn is_plain(k: &DotKernel) -> bool {
+    let dims: Dims = k.batch.iter().copied().chain([k.m, k.n]).collect();
+    let product = arrange(k, readable(&k.lhs, k, true).as_ref(), readable(&k.rhs, k, false).as_ref(), &dense(&dims));
+    product.is_some_and(|p| p.size[0] == k.n && p.batch == 1 && p.repeats.len() == 1 && k.m > 1 && k.n > 1)
+}
+
+/// A product with its activation; it [`is_plain`].
+fn with_activation(k: &DotKernel, activation: Activation, scratch: &mut Scratch<'_>, chip: &Chip) -> Result<Vec<Work>, RuntimeError> {
+    let dims: Dims = k.batch.iter().copied().chain([k.m, k.n]).collect();
+    let mut works = Vec::new();
+    let Some(mut product) = arrange(k, readable(&k.lhs, k, true).as_ref(), readable(&k.rhs, k, false).as_ref(), &dense(&dims)) else {
+        return Err(RuntimeError::Unsupported("a product that cannot have an activation".into()));
+    };
+    (product.out, product.activation) = (k.dtype, Some(activation));
+    product.result.buf = match activation {
+        Activation::Gelu { result, .. } => result,
+        Activation::GeluGrad { .. } => k.epilogue.stores[0].buf,
+    };
+    if let (Activation::Gelu { .. }, Some(l)) = (activation, k.epilogue.loads.first()) {
+        product.bias = Some(match scratch.program().buf(l.buf).dtype == k.dtype {
+            true => (l.buf, l.index.base),
+            false => (cast_vector(l, k.n, k.dtype, scratch, chip, &mut works), 0),
+        });
+    }
+    works.push(Work::Product(Box::new(product)));
+    Ok(works)
+}
+
 /// The works of a dot. `blas`: whether cuBLASLt is there.
-pub fn lower(k: &DotKernel, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {
+pub fn lower(k: &DotKernel, activation: Option<Activation>, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {
+    if let Some(activation) = activation.filter(|_| blas) {
+        return with_activation(k, activation, scratch, chip);
+    }
     let batch: usize = k.batch.iter().product();
     let small = k.m * k.n <= 64 * 64 && k.k <= 128 && batch <= 64;
     // One launch with its epilogue beats any tile where there is next to nothing to do, or where a matrix is read once.
@@ -437,5 +517,5 @@ fn arrange(k: &DotKernel, lhs: Option<&(BufId, Affine)>, rhs: Option<&(BufId, Af
         repeats.iter_mut().for_each(|r| r.swap(0, 1));
     }
     let result = Matrix { buf: BufId(0), offset: c.base, transposed: false, leading, stride: step[2] };
-    Some(Product { size, batch, first, second, result, dtype: k.dtype, out: k.dtype, added: None, bias: None, repeats })
+    Some(Product { size, batch, first, second, result, dtype: k.dtype, out: k.dtype, added: None, bias: None, activation: None, repeats })
 }

@@ -96,7 +96,7 @@ impl CudaRuntime {
         // SAFETY: the words are inside the memory just taken.
         unsafe { fault.write_volatile([0; fault::WORDS]) };
         let limits = gpu.chip.limits();
-        let blas = match Blas::new() {
+        let blas = match Blas::new(&gpu.name) {
             Ok(blas) => Some(blas),
             Err(e) => {
                 eprintln!("kiln: {e}; matrix products use a slower kernel");

@@ -137,16 +137,22 @@ fn put_off(nest: &Nest, phases: &mut [u32]) {
     }
 }
 
-/// What is read as vectors at the start, and its widening: the vectors stay in registers as they are, which takes half of the room for half floats.
+/// What is read as vectors at the start, and its widening: the vectors stay in registers as they are, which takes half of the room for half floats. And what takes no reading at
+/// all, such as masks made of positions: it is computed anew.
 fn raw(nest: &Nest, phases: &[u32], v: usize) -> Vec<bool> {
     let (expr, last) = (&nest.expr, nest.dims.len() - 1);
     let mut raw = vec![false; expr.values.len()];
+    let mut unread = vec![false; expr.values.len()];
     for (k, value) in expr.values.iter().enumerate() {
+        let mut known = true;
+        value.inst.operands(|x| known &= expr.value(x).level != Level::Full || unread[x.index()]);
+        let is_op = matches!(value.inst, Inst::Op(op, _) if op.cost() <= 2) || matches!(value.inst, Inst::Cast(_));
+        unread[k] = value.level == Level::Full && (is_cheap(&value.inst) || (is_op && known));
         raw[k] = value.level == Level::Full
             && match value.inst {
                 Inst::Load(n) => phases[k] == 0 && nest.load_access(n, last, v) == Access::Vector,
-                Inst::Cast(x) => raw[x.index()] && value.dtype == kiln_ir::DType::F32,
-                _ => false,
+                Inst::Cast(x) => unread[k] || (raw[x.index()] && value.dtype == kiln_ir::DType::F32),
+                _ => unread[k] && is_op,
             };
     }
     raw
@@ -354,7 +360,7 @@ impl Rows {
         }
         for k in (0..expr.values.len()).rev().filter(|k| self.raw[*k]) {
             if again[k] {
-                expr.values[k].inst.operands(|x| again[x.index()] = true);
+                expr.values[k].inst.operands(|x| again[x.index()] |= expr.value(x).level == Level::Full);
             }
         }
         self.over_vectors(sig, kept, |sig, coords| {

@@ -11,5 +11,6 @@ mod indexing;
 mod nvrtc;
 mod oracle;
 mod pools;
+mod products;
 mod scans;
 mod snapshots;
