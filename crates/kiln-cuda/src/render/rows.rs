@@ -53,7 +53,7 @@ impl Rows {
         let v = nest.vector(program, nest.dims.len() - 1, 8);
         let raw = raw(nest, &phases, v);
         let saved = saved(nest, &phases, &raw);
-        let cost = cost(nest, program, &saved, &raw, v);
+        let cost = cost(nest, program, &phases, (&saved, &raw), v);
         let groups = reduced.div_ceil(v);
         let most = (REGISTERS / cost).clamp(1, 4.max(16 / v));
         let mut threads = groups.div_ceil(most).next_power_of_two();
@@ -137,25 +137,32 @@ fn put_off(nest: &Nest, phases: &mut [u32]) {
     }
 }
 
-/// What is read as vectors at the start, and its widening: the vectors stay in registers as they are, which takes half of the room for half floats. And what takes no reading at
-/// all, such as masks made of positions: it is computed anew.
+/// Additions that a value may cost each time it is made anew.
+const CHEAP: u32 = 3;
+
+/// What is made anew in each phase that needs it: of what was read as vectors at the start, which stays in registers as it is (half floats take half of the room), and of what takes
+/// no reading at all, such as masks made of positions.
 fn raw(nest: &Nest, phases: &[u32], v: usize) -> Vec<bool> {
     let (expr, last) = (&nest.expr, nest.dims.len() - 1);
-    let mut raw = vec![false; expr.values.len()];
-    let mut unread = vec![false; expr.values.len()];
-    for (k, value) in expr.values.iter().enumerate() {
-        let mut known = true;
-        value.inst.operands(|x| known &= expr.value(x).level != Level::Full || unread[x.index()]);
-        let is_op = matches!(value.inst, Inst::Op(op, _) if op.cost() <= 2) || matches!(value.inst, Inst::Cast(_));
-        unread[k] = value.level == Level::Full && (is_cheap(&value.inst) || (is_op && known));
-        raw[k] = value.level == Level::Full
-            && match value.inst {
-                Inst::Load(n) => phases[k] == 0 && nest.load_access(n, last, v) == Access::Vector,
-                Inst::Cast(x) => unread[k] || (raw[x.index()] && value.dtype == kiln_ir::DType::F32),
-                _ => unread[k] && is_op,
-            };
+    // The cost of each such value.
+    let mut costs: Vec<Option<u32>> = vec![None; expr.values.len()];
+    for (k, value) in expr.values.iter().enumerate().filter(|(_, value)| value.level == Level::Full) {
+        let own = match value.inst {
+            Inst::Load(n) if phases[k] == 0 && nest.load_access(n, last, v) == Access::Vector => Some(0),
+            Inst::Op(op, _) => Some(op.cost()),
+            Inst::Cast(_) => Some(0),
+            _ if is_cheap(&value.inst) => Some(0),
+            _ => None,
+        };
+        let mut total = own;
+        value.inst.operands(|x| {
+            if expr.value(x).level == Level::Full {
+                total = total.zip(costs[x.index()]).map(|(a, b)| a + b);
+            }
+        });
+        costs[k] = total.filter(|c| *c <= CHEAP);
     }
-    raw
+    costs.into_iter().map(|c| c.is_some()).collect()
 }
 
 /// Whether a use of `x` in phase `reads_in` is later than its own.
@@ -183,9 +190,17 @@ fn saved(nest: &Nest, phases: &[u32], raw: &[bool]) -> Vec<bool> {
 }
 
 /// Registers that a vector takes between phases.
-fn cost(nest: &Nest, program: &Program, saved: &[bool], raw: &[bool], v: usize) -> usize {
-    let loads = nest.expr.values.iter().zip(raw).filter(|(_, raw)| **raw).filter_map(|(value, _)| match value.inst {
-        Inst::Load(n) => Some((program.buf(nest.expr.loads[n as usize].buf).dtype.size() * v).div_ceil(4)),
+fn cost(nest: &Nest, program: &Program, phases: &[u32], (saved, raw): (&[bool], &[bool]), v: usize) -> usize {
+    let expr = &nest.expr;
+    let mut needed = vec![false; expr.values.len()];
+    for_each_use(nest, phases, |x, reads_in| needed[x.index()] |= is_later(nest, phases, x, reads_in) && raw[x.index()]);
+    for k in (0..expr.values.len()).rev().filter(|k| raw[*k]) {
+        if needed[k] {
+            expr.values[k].inst.operands(|x| needed[x.index()] |= raw[x.index()]);
+        }
+    }
+    let loads = expr.values.iter().zip(&needed).filter(|(_, needed)| **needed).filter_map(|(value, _)| match value.inst {
+        Inst::Load(n) => Some((program.buf(expr.loads[n as usize].buf).dtype.size() * v).div_ceil(4)),
         _ => None,
     });
     (saved.iter().filter(|s| **s).count() * v + loads.sum::<usize>()).max(1)

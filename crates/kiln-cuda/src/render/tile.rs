@@ -9,10 +9,8 @@ use super::signature::Signature;
 use super::text::{affine, inside, is_wide, memory_type, register_type, scalar_load, stored, unflatten, value};
 use crate::steps::Steps;
 
-/// Side of a tile.
+/// Sides of a tile.
 const SIDE: usize = 64;
-/// Side of a tile of half floats of a large matrix: rows of a tile are then 256 bytes, as those of wider elements are.
-const WIDE_SIDE: usize = 128;
 /// Threads of a block.
 const BLOCK: usize = 256;
 
@@ -34,19 +32,16 @@ pub fn render(nest: &Nest, program: &Program) -> Option<Steps> {
     };
     let b = (0..rank).max_by_key(|b| (0..nest.expr.loads.len()).filter(|n| turned(*n, *b)).count())?;
     let loads: Vec<usize> = (0..nest.expr.loads.len()).filter(|n| turned(*n, b)).collect();
-    let bytes = |side: usize| -> usize { loads.iter().map(|n| program.buf(nest.expr.loads[*n].buf).dtype.size() * side * (side + 2)).sum() };
-    if loads.is_empty() || bytes(SIDE) > 48 << 10 {
+    let bytes: usize = loads.iter().map(|n| program.buf(nest.expr.loads[*n].buf).dtype.size() * SIDE * (SIDE + 2)).sum();
+    if loads.is_empty() || bytes > 48 << 10 {
         return None;
     }
-    let narrow = loads.iter().all(|n| program.buf(nest.expr.loads[*n].buf).dtype.size() == 2);
-    let large = nest.dims[a] >= 4 * WIDE_SIDE && nest.dims[b] >= 4 * WIDE_SIDE;
-    let side = if narrow && large && bytes(WIDE_SIDE) <= 40 << 10 { WIDE_SIDE } else { SIDE };
     let mut sig = Signature::new(program);
     sig.wide = is_wide(program, &nest.expr, points);
     let outer: Vec<usize> = (0..rank).map(|d| if d == a || d == b { 1 } else { nest.dims[d] }).collect();
-    let (tiles_a, tiles_b) = (nest.dims[a].div_ceil(side), nest.dims[b].div_ceil(side));
+    let (tiles_a, tiles_b) = (nest.dims[a].div_ceil(SIDE), nest.dims[b].div_ceil(SIDE));
     let blocks = outer.iter().product::<usize>() * tiles_a * tiles_b;
-    let s = body(&mut sig, nest, (a, b), &loads, &outer, (tiles_a, tiles_b), side);
+    let s = body(&mut sig, nest, a, b, &loads, &outer, tiles_a, tiles_b);
     Some(Steps::one(step(sig.finish("tile", BLOCK as u32, &s), [blocks as u32, 1, 1], BLOCK as u32)))
 }
 
@@ -59,18 +54,11 @@ fn load_vector(nest: &Nest, b: usize, n: usize, dtype: DType) -> usize {
     v
 }
 
-fn body(
-    sig: &mut Signature<'_>,
-    nest: &Nest,
-    (a, b): (usize, usize),
-    loads: &[usize],
-    outer: &[usize],
-    (tiles_a, tiles_b): (usize, usize),
-    side: usize,
-) -> String {
+#[allow(clippy::too_many_arguments)]
+fn body(sig: &mut Signature<'_>, nest: &Nest, a: usize, b: usize, loads: &[usize], outer: &[usize], tiles_a: usize, tiles_b: usize) -> String {
     let (expr, ty) = (&nest.expr, sig.index_type());
-    let mut s = format!("const {ty} tile = bid;\nconst int ta = (tile % {tiles_a}) * {side};\n");
-    let _ = writeln!(s, "const int tb = (tile / {tiles_a} % {tiles_b}) * {side};\nconst {ty} o = tile / {};", tiles_a * tiles_b);
+    let mut s = format!("const {ty} tile = bid;\nconst int ta = (tile % {tiles_a}) * {SIDE};\n");
+    let _ = writeln!(s, "const int tb = (tile / {tiles_a} % {tiles_b}) * {SIDE};\nconst {ty} o = tile / {};", tiles_a * tiles_b);
     let (split, outer_coords) = unflatten(sig, "o", outer, "c");
     s += &split;
     for n in loads {
@@ -81,9 +69,9 @@ fn body(
         let mut coords = outer_coords.clone();
         (coords[a], coords[b]) = ("(ta + ia)".into(), "(tb + ib)".into());
         // Rows of the tile run along the dimension that is read; one element more keeps columns apart: eight rows of half floats are then four banks apart.
-        let _ = writeln!(s, "KILN_SHARED {mem} t{n}[{side}][{}];", side + 1);
-        let _ = writeln!(s, "#pragma unroll\nfor (int q = threadIdx.x; q < {}; q += {BLOCK}) {{", side * side / v);
-        let _ = writeln!(s, "const int ib = q % {} * {v}, ia = q / {};", side / v, side / v);
+        let _ = writeln!(s, "KILN_SHARED {mem} t{n}[{SIDE}][{}];", SIDE + 1);
+        let _ = writeln!(s, "#pragma unroll\nfor (int q = threadIdx.x; q < {}; q += {BLOCK}) {{", SIDE * SIDE / v);
+        let _ = writeln!(s, "const int ib = q % {} * {v}, ia = q / {};", SIDE / v, SIDE / v);
         let _ = writeln!(s, "if (ta + ia < {} && tb + ib < {}) {{", nest.dims[a], nest.dims[b]);
         let (name, at) = (sig.read(l.buf), affine(sig, &l.index, &coords));
         if v > 1 {
@@ -108,8 +96,8 @@ fn body(
     let mut at = coords.clone();
     at[a] = "(ta + ia + v)".into();
     let wide = |st: &kiln_ir::Store| v > 1 && nest.access(&st.index, a, v) == super::nest::Access::Vector;
-    let _ = writeln!(s, "#pragma unroll\nfor (int q = threadIdx.x; q < {}; q += {BLOCK}) {{", side * side / v);
-    let _ = writeln!(s, "const int ia = q % {} * {v}, ib = q / {};", side / v, side / v);
+    let _ = writeln!(s, "#pragma unroll\nfor (int q = threadIdx.x; q < {}; q += {BLOCK}) {{", SIDE * SIDE / v);
+    let _ = writeln!(s, "const int ia = q % {} * {v}, ib = q / {};", SIDE / v, SIDE / v);
     let _ = writeln!(s, "if (ta + ia < {} && tb + ib < {}) {{", nest.dims[a], nest.dims[b]);
     for (n, st) in expr.stores.iter().enumerate().filter(|(_, st)| wide(st)) {
         let _ = writeln!(s, "{} o{n}[{v}];", register_type(expr.value(st.value).dtype));

@@ -81,7 +81,7 @@ fn every_reduction_is_right_along_rows_and_columns() {
 #[test]
 fn transposes_are_right() {
     let mut draw = Draw(3);
-    for (dims, dtype) in [([130, 150], DType::F32), ([256, 128], DType::BF16), ([520, 640], DType::BF16), ([128, 200], DType::U8)] {
+    for (dims, dtype) in [([130, 150], DType::F32), ([256, 128], DType::BF16), ([128, 200], DType::U8)] {
         let mut g = Graph::new();
         let x = g.input(&dims, dtype);
         let y = g.input(&[dims[1], dims[0]], dtype);
