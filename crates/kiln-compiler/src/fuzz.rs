@@ -498,7 +498,7 @@ impl Maker {
         let groups = 1 + self.rng.below(2);
         let (n, c, o) = (1 + self.rng.below(2), groups * (1 + self.rng.below(2)), groups * (1 + self.rng.below(2)));
         let (mut x, mut w) = (alloc::vec![n, c], alloc::vec![o, c / groups]);
-        let mut attrs = ConvAttrs { stride: SmallVec::new(), dilation: SmallVec::new(), padding: SmallVec::new(), groups };
+        let mut attrs = ConvAttrs { stride: SmallVec::new(), dilation: SmallVec::new(), padding: SmallVec::new(), groups, channels_last: false };
         for _ in 0..spatial {
             x.push(4 + self.rng.below(3));
             w.push(1 + self.rng.below(3));
@@ -528,6 +528,7 @@ impl Maker {
             padding: SmallVec::new(),
             count_include_pad: self.rng.one_in(2),
             ceil_mode: self.rng.one_in(2),
+            channels_last: false,
         };
         for _ in 0..spatial {
             x.push(4 + self.rng.below(4));

@@ -3,6 +3,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use kiln_ir::dims::channels_first;
 use kiln_ir::kernel::*;
 use kiln_ir::op::{PoolAttrs, WindowAxis};
 use kiln_ir::{Affine, BufId, BufSpec, DType, Expr, IDims, Kernel, Node, NodeId, Op, Place};
@@ -172,12 +173,13 @@ impl Builder<'_, '_> {
         let epilogue = self.epilogue(n, &node.dims)?;
         let dtype = self.node(node.inputs[0]).dtype;
         let conv = |mode, attrs: &kiln_ir::op::ConvAttrs, x: &[usize], w: &[usize], y: &[usize]| -> Result<Kernel, Need> {
+            let [x, w, y] = [x, w, y].map(|dims| if attrs.channels_last { channels_first(dims) } else { dims.into() });
             Ok(Kernel::Conv(Box::new(ConvKernel {
                 mode,
                 attrs: attrs.clone(),
-                x: x.into(),
-                w: w.into(),
-                y: y.into(),
+                x,
+                w,
+                y,
                 a: self.dense(node.inputs[0])?,
                 b: self.dense(node.inputs[1])?,
                 dtype,
@@ -391,6 +393,7 @@ impl Builder<'_, '_> {
         let other = self.node(node.inputs[0]).dims.clone();
         let forward = matches!(kind, PoolKind::Max | PoolKind::Avg);
         let (x, y) = if forward { (other, node.dims.clone()) } else { (node.dims.clone(), other) };
+        let (x, y) = if attrs.channels_last { (channels_first(&x), channels_first(&y)) } else { (x, y) };
         let indices = match kind {
             PoolKind::Max => self.other_result(n, 1),
             PoolKind::MaxGrad => Some(self.dense(node.inputs[1])?),
@@ -486,5 +489,6 @@ fn fold_attrs(axes: &[WindowAxis]) -> PoolAttrs {
         padding: axes.iter().map(|_| (0, 0)).collect(),
         count_include_pad: true,
         ceil_mode: false,
+        channels_last: false,
     }
 }

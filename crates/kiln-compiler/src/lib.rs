@@ -1,6 +1,6 @@
 //! Kiln's compiler: from a graph to a program of fused kernels with a memory plan.
 //!
-//! Pure functions, no device: [`simplify`](simplify::simplify) the graph, [`schedule`](schedule::schedule) nodes into kernels, [`lower`](kernels::lower) them to kernels as data,
+//! Pure functions, no device: [`simplify`](simplify::simplify) the graph, [order](layout::order_channels) the channels of convolutions, [`schedule`](schedule::schedule) nodes into kernels, [`lower`](kernels::lower) them to kernels as data,
 //! [`plan`](plan::plan) their order and memory. A [verifier](verify::verify) checks every program in debug builds.
 //!
 //! Start reading at [`compile_with`].
@@ -13,6 +13,7 @@ pub mod fuzz;
 pub mod groups;
 pub mod index;
 pub mod kernels;
+pub mod layout;
 pub mod lower;
 pub mod null;
 pub mod plan;
@@ -47,7 +48,7 @@ pub fn compile(graph: &Graph, limits: &Limits) -> Program {
 
 /// Compiles a graph. `KILN_LOG=schedule` prints the program.
 pub fn compile_with(graph: &Graph, limits: &Limits, options: &Options) -> Program {
-    let mut graph = simplify::simplify(graph);
+    let mut graph = layout::order_channels(simplify::simplify(graph), limits);
     if options.fuse {
         graph = split::split_reductions(graph, limits);
     }

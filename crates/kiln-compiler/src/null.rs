@@ -28,7 +28,7 @@ impl Null {
 
     /// Limits of a small CPU.
     pub fn cpu_limits() -> Limits {
-        Limits { parallelism: 2, epilogues: true }
+        Limits { parallelism: 2, epilogues: true, conv_epilogues: true, channels_last: &[] }
     }
 }
 

@@ -182,7 +182,7 @@ pub fn kernel(p: &Program, k: &Kernel) -> String {
                 ConvMode::WeightGrad => "weight gradient",
             };
             format!(
-                "conv {mode} x {:?} w {:?} y {:?} stride {:?} dilation {:?} padding {:?} groups {} {}\n    {} {}\n{}",
+                "conv {mode} x {:?} w {:?} y {:?} stride {:?} dilation {:?} padding {:?} groups {} {}{}\n    {} {}\n{}",
                 &c.x[..],
                 &c.w[..],
                 &c.y[..],
@@ -191,6 +191,7 @@ pub fn kernel(p: &Program, k: &Kernel) -> String {
                 &c.attrs.padding[..],
                 c.attrs.groups,
                 c.dtype,
+                if c.attrs.channels_last { ", channels last" } else { "" },
                 buf(p, c.a),
                 buf(p, c.b),
                 expr(p, &c.epilogue)

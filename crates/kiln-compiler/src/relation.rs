@@ -2,6 +2,11 @@
 use kiln_ir::{Graph, NodeId, Op};
 use smallvec::SmallVec;
 
+/// Neighbouring columns that one worker takes together.
+const STRIP: usize = 32;
+/// Elements from which on columns are taken in strips.
+const MUCH: usize = 1 << 20;
+
 /// A shape split into runs of kept and reduced (or broadcast) elements, axes of size 1 left out. Shapes that differ by reshaping within runs have equal patterns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern(pub SmallVec<[(bool, usize); 4]>);
@@ -31,6 +36,16 @@ impl Pattern {
     /// Number of reduced points.
     pub fn reduced(&self) -> usize {
         self.0.iter().filter(|r| r.0).map(|r| r.1).product()
+    }
+
+    /// How many workers a reduction of this pattern can keep busy: each takes kept points, or strips of neighbouring ones where those lie innermost and
+    /// there is much to reduce.
+    pub fn workers(&self) -> usize {
+        let kept = self.kept();
+        match self.inner_kept() {
+            Some(inner) if kept * self.reduced() >= MUCH => kept / inner.clamp(1, STRIP),
+            _ => kept,
+        }
     }
 
     /// Size of the innermost run, if it is kept.

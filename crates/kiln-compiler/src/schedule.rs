@@ -199,6 +199,12 @@ impl Scheduler<'_> {
         }
     }
 
+    /// Whether pointwise work may join a contraction.
+    fn takes_epilogue(&self, kind: Kind) -> bool {
+        let Kind::Contract(n) = kind else { return false };
+        self.limits.epilogues && (self.limits.conv_epilogues || self.graph.node(n).op == Op::Dot)
+    }
+
     fn place_pointwise(&mut self, n: NodeId) {
         let deps = self.deps(n);
         let numel = self.numel(n);
@@ -230,7 +236,7 @@ impl Scheduler<'_> {
             points == numel
                 && !excluded.contains(g)
                 && group.members.len() < MAX_MEMBERS
-                && (!epilogue || (self.limits.epilogues && !self.lessons.no_epilogue.contains(&n)))
+                && (!epilogue || (self.takes_epilogue(group.kind) && !self.lessons.no_epilogue.contains(&n)))
                 && self.groups.may_join(*g, &deps)
         });
         // An epilogue works on values that are at hand; else the latest kernel sees the most operands.
@@ -326,7 +332,7 @@ impl Scheduler<'_> {
         if total < 1 << 15 {
             return true;
         }
-        p.kept() >= self.limits.parallelism && p.inner_kept().is_none_or(|inner| inner >= 64)
+        p.workers() >= self.limits.parallelism && p.inner_kept().is_none_or(|inner| inner >= 64)
     }
 
     fn find_consumers(&mut self) {

@@ -7,6 +7,8 @@ use kiln_ir::dims::numel;
 use kiln_ir::op::OpInputs;
 use kiln_ir::{Dims, Graph, Limits, Node, NodeId, Op};
 
+use crate::relation::Pattern;
+
 /// Reductions of fewer elements stay whole.
 const LONG: usize = 1 << 16;
 /// Most chunks of the first stage. A constant, so that sums don't depend on the number of workers.
@@ -46,7 +48,7 @@ struct Split {
 fn split_of(graph: &Graph, node: &Node, limits: &Limits) -> Option<Split> {
     let Op::Reduce { op, axes } = node.op else { return None };
     let x = &graph.node(node.inputs[0]).dims;
-    if op.is_arg() || numel(&node.dims) >= limits.parallelism || numel(x) < LONG {
+    if op.is_arg() || numel(x) < LONG || Pattern::new(x, axes).workers() >= limits.parallelism {
         return None;
     }
     let reduced = |a: usize| axes >> a & 1 == 1 || x[a] == 1;

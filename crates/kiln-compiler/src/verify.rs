@@ -66,7 +66,7 @@ fn expressions(p: &Program, k: &Kernel) -> Result<(), String> {
                 kiln_ir::kernel::ConvMode::InputGrad => &c.x,
                 kiln_ir::kernel::ConvMode::WeightGrad => &c.w,
             };
-            expr(p, &c.epilogue, dims)
+            if c.attrs.channels_last { expr(p, &c.epilogue, &kiln_ir::dims::channels_last(dims)) } else { expr(p, &c.epilogue, dims) }
         }
         Kernel::Attention(_)
         | Kernel::AttentionGrad(_)

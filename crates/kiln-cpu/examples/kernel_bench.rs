@@ -189,6 +189,7 @@ fn kernels() {
         padding: smallvec![(pad, pad), (pad, pad)],
         count_include_pad: true,
         ceil_mode: false,
+        channels_last: false,
     };
     let image = [32, 64, 56, 56];
     let len: usize = image.iter().product();

@@ -37,7 +37,7 @@ fn read(buffer: &Buffer, like: &Tensor) -> Tensor {
 fn convolution(x: &Tensor, w: &Tensor, groups: usize) -> Graph {
     let mut g = Graph::new();
     let (a, b) = (g.input(&x.dims, x.dtype), g.input(&w.dims, w.dtype));
-    let attrs = ConvAttrs { stride: smallvec![1, 1], dilation: smallvec![1, 1], padding: smallvec![(1, 1), (1, 1)], groups };
+    let attrs = ConvAttrs { stride: smallvec![1, 1], dilation: smallvec![1, 1], padding: smallvec![(1, 1), (1, 1)], groups, channels_last: false };
     let y = g.add(Op::Conv(attrs), &[a, b]).unwrap();
     g.outputs = vec![y];
     g

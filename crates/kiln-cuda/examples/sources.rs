@@ -35,6 +35,7 @@ fn conv(dtype: DType, x: [usize; 4], w: [usize; 4], stride: usize, padding: usiz
         dilation: [1; 2].into_iter().collect(),
         padding: [(padding, padding); 2].into_iter().collect(),
         groups: x[1] / w[1],
+        channels_last: false,
     };
     let out = |a: usize| (x[a] + 2 * padding - w[a]) / stride + 1;
     let y = [x[0], w[0], out(2), out(3)];
@@ -117,7 +118,7 @@ fn main() {
     let sm = args.next().map_or(90, |v| v.parse().expect("a compute capability such as 90"));
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     for (name, graph) in graphs() {
-        let program = compile(&graph, &Limits { parallelism: 132, epilogues: true });
+        let program = compile(&graph, &Limits { parallelism: 132, epilogues: true, conv_epilogues: true, channels_last: &[] });
         // A line a buffer and a line a step, for scripts that launch them.
         let mut list = String::new();
         for (n, b) in program.bufs.iter().enumerate() {

@@ -55,6 +55,10 @@ impl Ready {
                 let (a, b) = (if p.first.transposed { "t" } else { "n" }, if p.second.transposed { "t" } else { "n" });
                 format!("cublas {m}x{n}x{k} x {} {a}{b} {} -> {}{extra}", p.batch * p.repeats.len(), p.dtype, p.out)
             }
+            Ready::Other(Work::Convolution(c)) => {
+                let s = &c.shape;
+                format!("cudnn {:?} x {:?} w {:?} stride {:?} {}", s.mode, &s.x[..], &s.w[..], &s.attrs.stride[..], s.dtype)
+            }
             Ready::Other(Work::Copy { .. }) => "copy".into(),
             Ready::Other(Work::Host(kernel)) => format!("host {}", kernel.family()),
             Ready::Other(Work::Launch { source, .. }) => source.entry.clone(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use kiln_ir::{BufId, BufSpec, DType, Kernel, Place, Program, RuntimeError};
 
 use crate::activation;
+use crate::convolution::{self, Convolution, Probe};
 use crate::fold;
 use crate::merge::{self, Group};
 use crate::product::{self, Activation, Product};
@@ -43,6 +44,8 @@ pub enum Work {
     },
     /// A product of cuBLASLt.
     Product(Box<Product>),
+    /// A convolution of cuDNN.
+    Convolution(Box<Convolution>),
     /// Copy a buffer.
     Copy {
         /// Source.
@@ -116,11 +119,11 @@ pub struct Lowered {
 }
 
 impl Lowered {
-    /// Lowers a program for a chip. `blas`: whether cuBLASLt is there.
+    /// Lowers a program for a chip. `blas`: whether cuBLASLt is there; `dnn`: cuDNN, where it is.
     ///
     /// # Errors
     /// A kernel that cannot be rendered for a reason other than being unsupported.
-    pub fn new(program: &Program, chip: &Chip, blas: bool) -> Result<Self, RuntimeError> {
+    pub fn new(program: &Program, chip: &Chip, blas: bool, mut dnn: Option<&mut Probe<'_>>) -> Result<Self, RuntimeError> {
         let mut own = program.clone();
         fold::fold(&mut own);
         merge::narrow(&mut own);
@@ -168,7 +171,7 @@ impl Lowered {
                         let steps = matvec::render(d, prologue, &before, chip);
                         scratch.works(&steps)
                     }
-                    _ => works(kernel, activations.get(&n).copied(), &mut scratch, chip, blas)?,
+                    _ => works(kernel, activations.get(&n).copied(), &mut scratch, chip, blas, dnn.as_deref_mut())?,
                 });
             }
             launches.push(kernels);
@@ -198,14 +201,26 @@ fn group_works(group: &mut Group<'_>, scratch: &mut Scratch<'_>, program: &Progr
     Some(vec![scratch.works(&steps)])
 }
 
-fn works(kernel: &Kernel, activation: Option<Activation>, scratch: &mut Scratch<'_>, chip: &Chip, blas: bool) -> Result<Vec<Work>, RuntimeError> {
+fn works(
+    kernel: &Kernel,
+    activation: Option<Activation>,
+    scratch: &mut Scratch<'_>,
+    chip: &Chip,
+    blas: bool,
+    dnn: Option<&mut Probe<'_>>,
+) -> Result<Vec<Work>, RuntimeError> {
+    let on_host = || Work::Host(Box::new(kernel.clone()));
     match kernel {
         Kernel::Dot(k) => product::lower(k, activation, scratch, chip, blas),
         Kernel::Copy { from, to } => Ok(vec![Work::Copy { from: *from, to: *to }]),
-        Kernel::Host(_) => Ok(vec![Work::Host(Box::new(kernel.clone()))]),
+        Kernel::Host(_) => Ok(vec![on_host()]),
+        Kernel::Conv(k) => match convolution::lower(k, scratch, chip, dnn) {
+            Err(RuntimeError::Unsupported(_)) => Ok(vec![on_host()]),
+            done => done,
+        },
         other => match render::render(other, scratch.program(), chip) {
             Ok(steps) => Ok(scratch.works(&steps)),
-            Err(RuntimeError::Unsupported(_)) => Ok(vec![Work::Host(Box::new(kernel.clone()))]),
+            Err(RuntimeError::Unsupported(_)) => Ok(vec![on_host()]),
             Err(e) => Err(e),
         },
     }

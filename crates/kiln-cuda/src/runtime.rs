@@ -8,6 +8,7 @@ use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, 
 
 use crate::blas::{Blas, WORKSPACE};
 use crate::device::{Context, Gpu, OpenError, gpu};
+use crate::dnn::{self, Dnn};
 use crate::driver::{Address, Handle};
 use crate::executable::{Call, Places, Prepared, Ready, launch};
 use crate::host;
@@ -38,6 +39,7 @@ pub struct CudaRuntime {
     /// Set when the driver reported an error that the device does not survive.
     poisoned: Mutex<Option<RuntimeError>>,
     has_blas: AtomicBool,
+    has_dnn: AtomicBool,
 }
 
 // SAFETY: the fault word is pinned memory that lives as long as the process; it is read and written as a whole word.
@@ -51,6 +53,8 @@ struct Queue {
     arena: Option<Block>,
     arena_bytes: usize,
     blas: Option<Blas>,
+    /// cuDNN, from the first convolution on.
+    dnn: Option<Dnn>,
     workspace: Option<Block>,
     staging: Option<Staging>,
     profile: Profile,
@@ -95,7 +99,10 @@ impl CudaRuntime {
         let fault: *mut [i32; fault::WORDS] = context.pinned(64).map_err(no)?.cast();
         // SAFETY: the words are inside the memory just taken.
         unsafe { fault.write_volatile([0; fault::WORDS]) };
-        let limits = gpu.chip.limits();
+        // cuDNN stores what it computes as it is, and is fastest with its channels last where tensor cores work.
+        let has_dnn = dnn::is_there();
+        let channels_last: &[DType] = if has_dnn { &[DType::F16, DType::BF16] } else { &[] };
+        let limits = Limits { conv_epilogues: !has_dnn, channels_last, ..gpu.chip.limits() };
         let blas = match Blas::new(&gpu.name) {
             Ok(blas) => Some(blas),
             Err(e) => {
@@ -104,7 +111,7 @@ impl CudaRuntime {
             }
         };
         let has_blas = AtomicBool::new(blas.is_some());
-        let queue = Queue { arena: None, arena_bytes: 0, blas, workspace: None, staging: None, profile: Profile::default() };
+        let queue = Queue { arena: None, arena_bytes: 0, blas, dnn: None, workspace: None, staging: None, profile: Profile::default() };
         Ok(Arc::new(CudaRuntime {
             limits,
             pool: Arc::new(Pool::new(context.clone())),
@@ -114,6 +121,7 @@ impl CudaRuntime {
             queue: Mutex::new(queue),
             poisoned: Mutex::new(None),
             has_blas,
+            has_dnn: AtomicBool::new(has_dnn),
             gpu,
         }))
     }
@@ -155,6 +163,28 @@ impl CudaRuntime {
             words
         };
         fault::message(&words).map_or(Ok(()), |m| Err(RuntimeError::Kernel(m)))
+    }
+
+    /// A program as works. Convolutions start cuDNN and ask it for engines.
+    fn lower(&self, program: &Program) -> Result<Lowered, RuntimeError> {
+        let (chip, blas) = (&self.gpu.chip, self.has_blas.load(Ordering::Relaxed));
+        if !self.has_dnn.load(Ordering::Relaxed) || !program.kernels().any(|k| matches!(k, Kernel::Conv(_))) {
+            return Lowered::new(program, chip, blas, None);
+        }
+        let queue = &mut *self.queue();
+        if queue.dnn.is_none() {
+            match Dnn::new(&self.context) {
+                Ok(dnn) => queue.dnn = Some(dnn),
+                Err(e) => {
+                    eprintln!("kiln: {e}; convolutions use slower kernels");
+                    self.has_dnn.store(false, Ordering::Relaxed);
+                }
+            }
+        }
+        match &mut queue.dnn {
+            Some(dnn) => Lowered::new(program, chip, blas, Some(&mut |shape| dnn.workspace(shape))),
+            None => Lowered::new(program, chip, blas, None),
+        }
     }
 
     fn copy_in(&self, queue: &mut Queue, to: Address, bytes: &[u8]) -> Result<(), RuntimeError> {
@@ -281,6 +311,10 @@ impl CudaRuntime {
                 let Some(blas) = &mut queue.blas else { return Err(RuntimeError::Unsupported("cuBLASLt is missing".into())) };
                 blas.run(p, &|b| places.buf(b), workspace, context, captured)
             }
+            Ready::Other(Work::Convolution(c)) => match &mut queue.dnn {
+                Some(dnn) => dnn.run(c, &|b| places.buf(b), context, captured),
+                None => Err(RuntimeError::Unsupported("cuDNN is missing".into())),
+            },
             Ready::Other(Work::Copy { from, to }) => {
                 let (from, to, bytes) = (places.buf(*from), places.buf(*to), program.buf(*to).bytes());
                 if bytes == 0 || from == to {
@@ -408,7 +442,7 @@ impl Runtime for CudaRuntime {
 
     fn compile(&self, program: Arc<Program>) -> Result<Arc<dyn Executable>, RuntimeError> {
         self.enter()?;
-        let lowered = Lowered::new(&program, &self.gpu.chip, self.has_blas.load(Ordering::Relaxed))?;
+        let lowered = self.lower(&program)?;
         let sources: Vec<_> = (lowered.works())
             .filter_map(|w| match w {
                 Work::Launch { source, shared, .. } => Some((source.clone(), *shared)),
@@ -418,7 +452,7 @@ impl Runtime for CudaRuntime {
                     }
                     None
                 }
-                Work::Product(_) | Work::Copy { .. } => None,
+                Work::Product(_) | Work::Convolution(_) | Work::Copy { .. } => None,
             })
             .collect();
         let mut functions = self.watch(self.kernels.functions(&sources))?.into_iter();

@@ -115,6 +115,6 @@ impl Chip {
 
     /// What the compiler must know of it.
     pub fn limits(&self) -> kiln_ir::Limits {
-        kiln_ir::Limits { parallelism: self.multiprocessors as usize * 2, epilogues: true }
+        kiln_ir::Limits { parallelism: self.multiprocessors as usize * 2, epilogues: true, conv_epilogues: true, channels_last: &[] }
     }
 }

@@ -22,6 +22,24 @@ pub fn row_major(dims: &[usize]) -> IDims {
     strides
 }
 
+/// Sizes `[n, c, spatial...]` in the order `[n, spatial..., c]`. Shapes of fewer than two axes stay as they are.
+pub fn channels_last(dims: &[usize]) -> Dims {
+    let mut out = Dims::from_slice(dims);
+    if dims.len() > 1 {
+        out[1..].rotate_left(1);
+    }
+    out
+}
+
+/// Sizes `[n, spatial..., c]` in the order `[n, c, spatial...]`: undoes [`channels_last`].
+pub fn channels_first(dims: &[usize]) -> Dims {
+    let mut out = Dims::from_slice(dims);
+    if dims.len() > 1 {
+        out[1..].rotate_right(1);
+    }
+    out
+}
+
 /// The NumPy broadcast of two shapes, or `None` when they don't fit.
 pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Dims> {
     let rank = a.len().max(b.len());

@@ -5,7 +5,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::dims::{broadcast, numel};
+use crate::dims::{broadcast, channels_first, channels_last, numel};
 use crate::op::{ConvAttrs, PoolAttrs, SliceAxis, WindowAxis};
 use crate::table::Gives;
 use crate::{DType, Dims, Op, RandomKind, ReduceOp};
@@ -39,6 +39,11 @@ fn expect_operands(op: &Op, inputs: &[Type<'_>], n: usize) -> Result<(), InferEr
 
 /// Shape and dtype of the first result, for ops that the operands determine.
 pub fn infer(op: &Op, inputs: &[Type<'_>]) -> Result<(Dims, DType), InferError> {
+    if op.is_channels_last() {
+        let (op, dims) = second(op, inputs);
+        let (d, dtype) = infer(&op, &types(dims.iter().zip(inputs).map(|(d, t)| (&d[..], t.1))))?;
+        return Ok((channels_last(&d), dtype));
+    }
     match op {
         Op::Elementwise(e) => {
             let row = e.row();
@@ -278,8 +283,17 @@ pub fn infer(op: &Op, inputs: &[Type<'_>]) -> Result<(Dims, DType), InferError> 
     }
 }
 
+/// An op with its channels last as the op with its channels second, and its operands' sizes in that order.
+fn second(op: &Op, inputs: &[Type<'_>]) -> (Op, Vec<Dims>) {
+    (op.with_channels_last(false).unwrap_or_else(|| op.clone()), inputs.iter().map(|t| channels_first(t.0)).collect())
+}
+
 /// Checks a stated shape and dtype against the operands.
 pub fn check(op: &Op, inputs: &[Type<'_>], dims: &[usize], dtype: DType) -> Result<(), InferError> {
+    if op.is_channels_last() {
+        let (op, sizes) = second(op, inputs);
+        return check(&op, &types(sizes.iter().zip(inputs).map(|(d, t)| (&d[..], t.1))), &channels_first(dims), dtype);
+    }
     let same_dtype = |k: usize| {
         if inputs[k].1 == dtype { Ok(()) } else { fail(op, format_args!("cannot give {dtype}"), inputs) }
     };

@@ -96,7 +96,8 @@ pub enum ConvMode {
     WeightGrad,
 }
 
-/// A convolution over dense buffers `x [n, c, spatial...]`, `w [o, c/g, kernel...]`, `y [n, o, spatial...]`.
+/// A convolution over dense buffers `x [n, c, spatial...]`, `w [o, c/g, kernel...]`, `y [n, o, spatial...]`. With channels last the sizes are in this order
+/// all the same; the buffers and the epilogue's coordinates are `[n, spatial..., c]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvKernel {
     /// Which product.
@@ -166,7 +167,7 @@ pub enum PoolKind {
     Fold,
 }
 
-/// A pool over dense buffers.
+/// A pool over dense buffers. Sizes are `[n, c, spatial...]`; with channels last the buffers are `[n, spatial..., c]`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PoolKernel {
     /// Which.

@@ -213,6 +213,8 @@ pub struct ConvAttrs {
     pub padding: SmallVec<[(usize, usize); 3]>,
     /// Number of independent channel groups.
     pub groups: usize,
+    /// Whether every operand and result has its second axis last: `x [n, spatial..., c]`, weight `[o, kernel..., c / groups]`, `y [n, spatial..., o]`.
+    pub channels_last: bool,
 }
 
 /// Attributes of a pool, one entry per spatial axis. The node's shape carries the output sizes (floor or ceil mode).
@@ -230,6 +232,8 @@ pub struct PoolAttrs {
     pub count_include_pad: bool,
     /// Whether the output size rounds up (a window that would start in the padding after is dropped).
     pub ceil_mode: bool,
+    /// Whether every operand and result is `[n, spatial..., c]`. Indices still count the elements of a plane.
+    pub channels_last: bool,
 }
 
 /// Attributes of attention. Floats are kept as bits so that programs compare exactly.
@@ -348,6 +352,28 @@ impl Op {
             Op::Host(_) => Class::Host,
             Op::Get(_) => Class::Get,
         }
+    }
+
+    /// This convolution or pool with its channels last, or with its channels second; `None` for other ops.
+    pub fn with_channels_last(&self, last: bool) -> Option<Op> {
+        let mut op = self.clone();
+        if let Op::Conv(a) | Op::ConvInputGrad(a) | Op::ConvWeightGrad(a) = &mut op {
+            a.channels_last = last;
+            return Some(op);
+        }
+        if let Op::MaxPool(p) | Op::AvgPool(p) | Op::MaxPoolGrad(p) | Op::AvgPoolGrad(p) = &mut op {
+            p.channels_last = last;
+            return Some(op);
+        }
+        None
+    }
+
+    /// Whether this is a convolution or a pool with its channels last.
+    pub fn is_channels_last(&self) -> bool {
+        if let Op::Conv(a) | Op::ConvInputGrad(a) | Op::ConvWeightGrad(a) = self {
+            return a.channels_last;
+        }
+        matches!(self, Op::MaxPool(p) | Op::AvgPool(p) | Op::MaxPoolGrad(p) | Op::AvgPoolGrad(p) if p.channels_last)
     }
 
     /// Lower-case name, as in messages and printed graphs.

@@ -66,6 +66,10 @@ pub struct Limits {
     pub parallelism: usize,
     /// Whether epilogues may be fused into contractions.
     pub epilogues: bool,
+    /// Whether epilogues may be fused into convolutions too.
+    pub conv_epilogues: bool,
+    /// Dtypes of which convolutions are faster when the channels are neighbours in memory.
+    pub channels_last: &'static [DType],
 }
 
 /// A device, for people.

@@ -83,7 +83,7 @@ fn measure(name: &str, n: usize, mut f: impl FnMut()) {
 }
 
 fn main() {
-    let limits = Limits { parallelism: 2, epilogues: true };
+    let limits = Limits { parallelism: 2, epilogues: true, conv_epilogues: true, channels_last: &[] };
     let device = Device::with_runtime("idle", Arc::new(Idle(limits, Arc::new(Nothing))));
     let input = |d: &Device| RawTensor::from_slice(d, &[16], DType::F32, &[1f32; 16]);
     let (x, y) = (input(&device), input(&device));

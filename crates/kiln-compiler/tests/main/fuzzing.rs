@@ -2,8 +2,8 @@
 use kiln_compiler::fuzz::random_case;
 use kiln_compiler::null::Null;
 use kiln_compiler::{Options, compile_with, print::print};
-use kiln_ir::DType;
 use kiln_ir::interp::{self, Tensor};
+use kiln_ir::{DType, Limits};
 
 /// Runs one case both ways and says whether it had a value; the error says what differs.
 fn run_seed(seed: u64, ops: usize) -> Result<bool, String> {
@@ -11,10 +11,12 @@ fn run_seed(seed: u64, ops: usize) -> Result<bool, String> {
     // A random index may be out of range of what an earlier op made: such a case has no value.
     let Ok(expected) = interp::run(&case.graph, &case.inputs, &case.args) else { return Ok(false) };
     let bytes: Vec<Vec<u8>> = case.inputs.iter().map(Tensor::to_bytes).collect();
-    for fuse in [false, true] {
+    let plain = Null::cpu_limits();
+    let last = Limits { channels_last: &DType::ALL, conv_epilogues: seed.is_multiple_of(2), ..plain.clone() };
+    for (fuse, limits) in [(false, &plain), (true, &plain), (seed.is_multiple_of(3), &last)] {
         let options = Options { fuse, ..Options::default() };
-        let program = compile_with(&case.graph, &Null::cpu_limits(), &options);
-        let context = |what: String| format!("seed {seed} fuse {fuse}: {what}\n{}\n{}", case.graph.print(), print(&program));
+        let program = compile_with(&case.graph, limits, &options);
+        let context = |what: String| format!("seed {seed} fuse {fuse} {limits:?}: {what}\n{}\n{}", case.graph.print(), print(&program));
         let outputs = interp::run_program(&program, &bytes, &case.args).map_err(&context)?;
         for (o, (got, want)) in outputs.iter().zip(&expected).enumerate() {
             let got = Tensor::from_bytes(want.dtype, &want.dims, got);

@@ -1,3 +1,4 @@
 //! Tests of the compiler: no device needed.
 mod fuzzing;
+mod layout;
 mod schedules;

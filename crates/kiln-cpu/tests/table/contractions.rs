@@ -92,7 +92,7 @@ fn convolutions_and_gradients_match_for_every_geometry() {
         let mut pick = |from: usize, count: usize| -> SmallVec<[usize; 3]> { (0..n).map(|_| from + draw.below(count)).collect() };
         let (kernel, stride, dilation, size) = (pick(1, 3), pick(1, 2), pick(1, 2), pick(6, 6));
         let padding = (0..n).map(|_| (draw.below(3), draw.below(3))).collect();
-        let attrs = ConvAttrs { stride, dilation, padding, groups };
+        let attrs = ConvAttrs { stride, dilation, padding, groups, channels_last: false };
         let x_dims: Vec<usize> = [2, inside * groups].into_iter().chain(size).collect();
         let w_dims: Vec<usize> = [outside * groups, inside].into_iter().chain(kernel).collect();
         let mut g = Graph::new();
@@ -125,6 +125,7 @@ fn convolutions_take_epilogues_that_walk_their_axes_apart() {
             dilation: SmallVec::from_slice(&[1, 1]),
             padding: SmallVec::from_slice(&[(1, 1), (1, 1)]),
             groups: 1,
+            channels_last: false,
         };
         let mut g = Graph::new();
         let mut inputs = Vec::new();

@@ -29,6 +29,9 @@ pub fn render(k: &PoolKernel, _: &Program, chip: &Chip) -> Result<Steps, Runtime
         return Err(RuntimeError::Unsupported("pools over planes of 2^31 elements".into()));
     }
     let n = k.attrs.kernel.len();
+    // Neighbouring channels share the arithmetic of places.
+    let most = (16 / k.dtype.size()).min(8);
+    let vector = if k.attrs.channels_last && k.x[1].is_multiple_of(most) { most } else { 1 };
     let axis = |s: usize| {
         // Missing leading axes are single.
         if s + n < 3 {
@@ -40,6 +43,9 @@ pub fn render(k: &PoolKernel, _: &Program, chip: &Chip) -> Result<Steps, Runtime
     };
     let text = text
         .number("PLANES", (k.x[0] * k.x[1]) as i128)
+        .number("CHANNELS", k.x[1] as i128)
+        .flag("LAST", k.attrs.channels_last)
+        .number("V", vector as i128)
         .number("X_PLANE", x_plane as i128)
         .number("Y_PLANE", y_plane as i128)
         .flag("COUNT_PADDING", k.attrs.count_include_pad)
@@ -57,7 +63,7 @@ pub fn render(k: &PoolKernel, _: &Program, chip: &Chip) -> Result<Steps, Runtime
         PoolKind::AvgGrad => ("avg_pool_grad", x_len, vec![input, output]),
         PoolKind::Fold => unreachable!("folds were rendered above"),
     };
-    Ok(Steps::one(step(text.entry(name), blocks(len, 256, chip), 256, 0, params)))
+    Ok(Steps::one(step(text.entry(name), blocks(len / vector, 256, chip), 256, 0, params)))
 }
 
 /// Statements that take a place of the result apart and add the window elements that came from it to `sum`.

@@ -130,7 +130,8 @@ pub fn column_loops(nest: Nest, program: &Program, chip: &Chip) -> Loops {
     let wide = if long { [32, 16, 8].into_iter().min_by_key(idle).unwrap_or(32) } else { BLOCK };
     let across = BLOCK / wide;
     let blocks = groups.div_ceil(wide);
-    let parts = if splits { (wanted / blocks.max(1)).min(reduced / (across * 4)).clamp(1, 256) } else { 1 };
+    let few = blocks < 2 * machine;
+    let parts = if splits && few { (wanted / blocks.max(1)).min(reduced / (across * 4)).clamp(1, 256) } else { 1 };
     let mode = Mode::Columns(wide, across);
     let stage = if parts == 1 { Stage::Whole } else { Stage::Part(parts) };
     Loops { nest, mode, stage, v, phases }

@@ -218,7 +218,7 @@ fn heads_are_written_side_by_side_without_a_copy() {
     inputs.push(draw.tensor(dtype, &[3 * h * d, n], (-1.0, 1.0)));
     let z = g.add(Op::Dot, &[all, w]).unwrap();
     g.outputs = vec![y, z];
-    let lowered = Lowered::new(&crate::oracle::program(&g, true), &Chip::of(80), false).unwrap();
+    let lowered = Lowered::new(&crate::oracle::program(&g, true), &Chip::of(80), false, None).unwrap();
     let copies =
         lowered.works().filter(|w| matches!(w, Work::Launch { source, .. } if ["elementwise", "tile", "together"].contains(&&source.entry[..])));
     assert_eq!(copies.count(), 0);

@@ -1,4 +1,5 @@
 //! Convolutions and their gradients with every option, and their epilogues.
+use kiln_ir::dims::channels_last;
 use kiln_ir::op::ConvAttrs;
 use kiln_ir::{DType, Elementwise, Graph, Op};
 use smallvec::SmallVec;
@@ -26,30 +27,43 @@ fn check_case(draw: &mut Draw, dtype: DType, case: &Case<'_>) {
 
 #[track_caller]
 fn check_case_on(chip: &Chip, draw: &mut Draw, dtype: DType, case: &Case<'_>) {
+    check_order(chip, draw, dtype, case, false);
+    if !draw.leaves_out() {
+        check_order(chip, draw, dtype, case, true);
+    }
+}
+
+/// The three products with channels second or last.
+#[track_caller]
+fn check_order(chip: &Chip, draw: &mut Draw, dtype: DType, case: &Case<'_>, last: bool) {
     let n = case.kernel.len();
+    let order = |dims: &[usize]| if last { channels_last(dims) } else { dims.into() };
+    let x_dims = order(case.x);
     let attrs = ConvAttrs {
         stride: SmallVec::from_slice(case.stride),
         dilation: SmallVec::from_slice(case.dilation),
         padding: SmallVec::from_slice(case.padding),
         groups: case.groups,
+        channels_last: last,
     };
     let w: Vec<usize> = [case.outputs, case.x[1] / case.groups].iter().chain(case.kernel).copied().collect();
+    let w = order(&w);
     let range = (-1.0, 1.0);
     let mut g = Graph::new();
-    let (x, weight) = (g.input(case.x, dtype), g.input(&w, dtype));
+    let (x, weight) = (g.input(&x_dims, dtype), g.input(&w, dtype));
     let y = g.add(Op::Conv(attrs.clone()), &[x, weight]).unwrap();
     g.outputs = vec![y];
     let out = g.node(y).dims.clone();
     assert_eq!(out.len(), n + 2);
-    let (tx, tw, tdy) = (draw.tensor(dtype, case.x, range), draw.tensor(dtype, &w, range), draw.tensor(dtype, &out, range));
+    let (tx, tw, tdy) = (draw.tensor(dtype, &x_dims, range), draw.tensor(dtype, &w, range), draw.tensor(dtype, &out, range));
     check_on(chip, &g, &[tx.clone(), tw.clone()], &[], 10.0);
     let mut g = Graph::new();
     let (dy, weight) = (g.input(&out, dtype), g.input(&w, dtype));
-    let dx = g.add_as(Op::ConvInputGrad(attrs.clone()), &[dy, weight], case.x, dtype).unwrap();
+    let dx = g.add_as(Op::ConvInputGrad(attrs.clone()), &[dy, weight], &x_dims, dtype).unwrap();
     g.outputs = vec![dx];
     check_on(chip, &g, &[tdy.clone(), tw], &[], 10.0);
     let mut g = Graph::new();
-    let (x, dy) = (g.input(case.x, dtype), g.input(&out, dtype));
+    let (x, dy) = (g.input(&x_dims, dtype), g.input(&out, dtype));
     let dw = g.add_as(Op::ConvWeightGrad(attrs), &[x, dy], &w, dtype).unwrap();
     g.outputs = vec![dw];
     check_on(chip, &g, &[tx, tdy], &[], 20.0);
@@ -134,6 +148,7 @@ fn bias_activation_and_residual_are_part_of_the_kernel() {
             dilation: SmallVec::from_slice(&[1, 1]),
             padding: SmallVec::from_slice(&[(1, 1), (1, 1)]),
             groups: 1,
+            channels_last: false,
         };
         let mut g = Graph::new();
         let (x, w, bias, residual) =

@@ -37,7 +37,7 @@ fn norm(g: &mut Graph, x: NodeId, scale: NodeId) -> NodeId {
 
 /// Entries of the launches that a graph becomes.
 fn entries(g: &Graph) -> Vec<String> {
-    let lowered = Lowered::new(&program(g, true), &chip(), false).unwrap();
+    let lowered = Lowered::new(&program(g, true), &chip(), false, None).unwrap();
     let entry = |w: &Work| match w {
         Work::Launch { source, .. } => source.entry.clone(),
         other => format!("{other:?}"),

@@ -153,7 +153,7 @@ impl Elements for Memory<'_> {
 pub fn run(program: &Program, inputs: &[Tensor], args: &[u64], chip: &Chip) -> Result<Vec<Vec<u8>>, String> {
     static LIBRARIES: Mutex<Vec<(PathBuf, libloading::Library)>> = Mutex::new(Vec::new());
     let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
-    let lowered = Lowered::new(program, chip, false).map_err(|e| e.to_string())?;
+    let lowered = Lowered::new(program, chip, false, None).map_err(|e| e.to_string())?;
     let mut own = lowered.program.clone();
     own.arena = lowered.arena;
     let mut memory = Memory::new(&own, &bytes);

@@ -49,8 +49,9 @@ fn planes(dtype: DType) -> Graph {
         padding: smallvec![(1, 1), (0, 1)],
         count_include_pad: true,
         ceil_mode: false,
+        channels_last: false,
     };
-    let conv = ConvAttrs { stride: smallvec![2, 1], dilation: smallvec![1, 1], padding: smallvec![(1, 1), (1, 0)], groups: 1 };
+    let conv = ConvAttrs { stride: smallvec![2, 1], dilation: smallvec![1, 1], padding: smallvec![(1, 1), (1, 0)], groups: 1, channels_last: false };
     let mut g = Graph::new();
     let x = g.input(&[2, 16, 18, 18], dtype);
     let max = g.add(Op::MaxPool(pool.clone()), &[x]).unwrap();
@@ -66,7 +67,8 @@ fn planes(dtype: DType) -> Graph {
     let dy = g.input(&out, dtype);
     let dx = g.add_as(Op::ConvInputGrad(conv.clone()), &[dy, w], &[2, 16, 18, 18], dtype).unwrap();
     let dw = g.add_as(Op::ConvWeightGrad(conv), &[x, dy], &[24, 16, 3, 3], dtype).unwrap();
-    let pointwise = ConvAttrs { stride: smallvec![1, 1], dilation: smallvec![1, 1], padding: smallvec![(0, 0), (0, 0)], groups: 1 };
+    let pointwise =
+        ConvAttrs { stride: smallvec![1, 1], dilation: smallvec![1, 1], padding: smallvec![(0, 0), (0, 0)], groups: 1, channels_last: false };
     let square = g.input(&[4, 136, 8, 16], dtype);
     let dsquare = g.input(&[4, 72, 8, 16], dtype);
     let dpoint = g.add_as(Op::ConvWeightGrad(pointwise), &[square, dsquare], &[72, 136, 1, 1], dtype).unwrap();

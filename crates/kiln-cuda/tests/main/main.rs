@@ -3,6 +3,7 @@ mod attention;
 mod compiles;
 mod conv;
 mod decoding;
+mod dnn;
 mod emulator;
 mod families;
 mod fused;

@@ -82,7 +82,11 @@ fn compare(what: &str, program: &Program, got: &[Vec<u8>], expected: &[Tensor], 
 
 /// The program of a graph. Nothing is fused, so that a family's kernel stands alone.
 pub fn program(graph: &Graph, fuse: bool) -> Program {
-    compile_with(graph, &Limits { parallelism: 132, epilogues: true }, &Options { fuse, ..Options::default() })
+    compile_with(
+        graph,
+        &Limits { parallelism: 132, epilogues: true, conv_epilogues: true, channels_last: &[] },
+        &Options { fuse, ..Options::default() },
+    )
 }
 
 /// Runs a graph and compares every output with the interpreter's exact result.

@@ -37,7 +37,8 @@ fn pools_match_for_every_geometry() {
         let mut pick = |from: usize, count: usize| -> SmallVec<[usize; 3]> { (0..n).map(|_| from + draw.below(count)).collect() };
         let (kernel, stride, dilation) = (pick(1, 3), pick(1, 3), pick(1, 2));
         let padding = (0..n).map(|s| (draw.below(kernel[s]), draw.below(kernel[s]))).collect();
-        let attrs = PoolAttrs { kernel, stride, dilation, padding, count_include_pad: draw.below(2) == 0, ceil_mode: draw.below(2) == 0 };
+        let (count_include_pad, ceil_mode, channels_last) = (draw.below(2) == 0, draw.below(2) == 0, draw.below(2) == 0);
+        let attrs = PoolAttrs { kernel, stride, dilation, padding, count_include_pad, ceil_mode, channels_last };
         let dtype = [DType::F32, DType::F64, DType::F16, DType::BF16, DType::I32][round % 7 % 5];
         check_pools(&mut draw, dtype, dims, &attrs);
     }
@@ -52,6 +53,7 @@ fn pools_pass_nan_on() {
         padding: SmallVec::from_slice(&[(0, 0), (0, 0)]),
         count_include_pad: true,
         ceil_mode: false,
+        channels_last: false,
     };
     let mut g = Graph::new();
     let x = g.input(&[1, 1, 4, 4], DType::F32);

@@ -112,6 +112,7 @@ fn pools_know_their_axes() {
         padding: smallvec![(1, 1), (0, 1)],
         count_include_pad: false,
         ceil_mode: false,
+        channels_last: false,
     };
     let mut g = Graph::new();
     let x = g.input(&[2, 3, 9, 9], DType::F32);
@@ -162,7 +163,7 @@ attention_parts [8, 1, 1] x 128 +0 (Scratch(0), Buf(BufId(3)), Buf(BufId(3)), Ar
 
 #[test]
 fn convolutions_of_half_floats_are_put_channels_last() {
-    let attrs = ConvAttrs { stride: smallvec![1, 1], dilation: smallvec![1, 1], padding: smallvec![(1, 1), (1, 1)], groups: 1 };
+    let attrs = ConvAttrs { stride: smallvec![1, 1], dilation: smallvec![1, 1], padding: smallvec![(1, 1), (1, 1)], groups: 1, channels_last: false };
     for (dtype, expected) in [
         (
             DType::BF16,

@@ -7,13 +7,13 @@ use super::memory::{Elements, dtype, put, strided, tensor};
 use super::structural::{checked_index, flat};
 use super::value::Tensor;
 use super::{attention, contract, expr, pool, structural};
-use crate::dims::{for_each_index, numel};
+use crate::dims::{channels_last, for_each_index, numel};
 use crate::kernel::{
     AttentionKernel, AttentionOperand, ConvKernel, ConvMode, DotKernel, DotOperand, GatherKernel, HostKernel, PoolKernel, PoolKind, ScatterKernel,
     SortKernel,
 };
 use crate::op::WindowAxis;
-use crate::{Affine, DType, Dims, Kernel};
+use crate::{Affine, BufId, DType, Dims, Kernel};
 
 /// Runs one kernel over the buffers of a program.
 ///
@@ -77,12 +77,24 @@ fn dot(k: &DotKernel, memory: &mut dyn Elements, args: &[u64]) -> Result<(), Str
     expr::epilogue(&k.epilogue, &dims, &mut |i| acc.get(i), memory, args)
 }
 
+/// A dense tensor `[n, c, spatial...]` of a buffer that may hold its channels last.
+fn plane(memory: &dyn Elements, buf: BufId, dims: &[usize], last: bool) -> Result<Tensor, String> {
+    if last { Ok(structural::channels_first(&tensor(memory, buf, &channels_last(dims))?)) } else { tensor(memory, buf, dims) }
+}
+
 fn conv(k: &ConvKernel, memory: &mut dyn Elements, args: &[u64]) -> Result<(), String> {
+    let last = k.attrs.channels_last;
     let (acc, dims) = match k.mode {
-        ConvMode::Forward => (contract::conv(&tensor(memory, k.a, &k.x)?, &tensor(memory, k.b, &k.w)?, &k.attrs, &k.y), &k.y),
-        ConvMode::InputGrad => (contract::conv_input_grad(&tensor(memory, k.a, &k.y)?, &tensor(memory, k.b, &k.w)?, &k.attrs, &k.x), &k.x),
-        ConvMode::WeightGrad => (contract::conv_weight_grad(&tensor(memory, k.a, &k.x)?, &tensor(memory, k.b, &k.y)?, &k.attrs, &k.w), &k.w),
+        ConvMode::Forward => (contract::conv(&plane(memory, k.a, &k.x, last)?, &plane(memory, k.b, &k.w, last)?, &k.attrs, &k.y), &k.y),
+        ConvMode::InputGrad => (contract::conv_input_grad(&plane(memory, k.a, &k.y, last)?, &plane(memory, k.b, &k.w, last)?, &k.attrs, &k.x), &k.x),
+        ConvMode::WeightGrad => {
+            (contract::conv_weight_grad(&plane(memory, k.a, &k.x, last)?, &plane(memory, k.b, &k.y, last)?, &k.attrs, &k.w), &k.w)
+        }
     };
+    if last {
+        let acc = structural::channels_last(&acc);
+        return expr::epilogue(&k.epilogue, &acc.dims, &mut |i| acc.get(i), memory, args);
+    }
     expr::epilogue(&k.epilogue, dims, &mut |i| acc.get(i), memory, args)
 }
 
@@ -128,6 +140,9 @@ fn attention(k: &AttentionKernel, memory: &mut dyn Elements, args: &[u64], grad:
 }
 
 fn pool_kernel(k: &PoolKernel, memory: &mut dyn Elements) -> Result<(), String> {
+    let last = k.attrs.channels_last;
+    let tensor = |memory: &dyn Elements, buf, dims: &[usize]| plane(memory, buf, dims, last);
+    let put = |memory: &mut dyn Elements, buf, t: &Tensor| if last { put(memory, buf, &structural::channels_last(t)) } else { put(memory, buf, t) };
     match k.kind {
         PoolKind::Max => {
             let (values, indices) = pool::max_pool(&tensor(memory, k.input, &k.x)?, &k.attrs, &k.y);

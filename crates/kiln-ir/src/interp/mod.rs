@@ -86,6 +86,14 @@ fn evaluate(node: &Node, x: &[&Tensor], inputs: &[Tensor], args: &[u64]) -> Resu
     let (dims, dtype) = (&node.dims[..], node.dtype);
     let starts = |from: usize| -> Vec<i64> { x[from..].iter().map(|s| s.get(0).int() as i64).collect() };
     let pair = |(a, b): (Tensor, Tensor)| vec![a, b];
+    if node.op.is_channels_last()
+        && let Some(op) = node.op.with_channels_last(false)
+    {
+        let operands: Vec<Tensor> = x.iter().map(|t| structural::channels_first(t)).collect();
+        let node = Node { op, dims: crate::dims::channels_first(dims), ..node.clone() };
+        let results = evaluate(&node, &operands.iter().collect::<Vec<_>>(), inputs, args)?;
+        return Ok(results.iter().map(structural::channels_last).collect());
+    }
     let one = match &node.op {
         Op::Input(n) => {
             let t = &inputs[*n as usize];

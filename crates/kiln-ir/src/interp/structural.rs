@@ -6,7 +6,7 @@ use core::cmp::Ordering;
 
 use super::elementwise::{Reduction, scan_step, scatter_step};
 use super::value::{Scalar, Tensor};
-use crate::dims::{for_each_index, numel, row_major};
+use crate::dims::{self, for_each_index, numel, row_major};
 use crate::op::{SliceAxis, WindowAxis};
 use crate::{DType, Dims, ReduceOp, ScanOp, ScatterOp};
 
@@ -30,6 +30,20 @@ fn view(x: &Tensor, dims: &[usize], mut f: impl FnMut(&[usize]) -> usize) -> Ten
 pub fn permute(x: &Tensor, perm: &[u8], dims: &[usize]) -> Tensor {
     let strides = row_major(&x.dims);
     view(x, dims, |i| perm.iter().zip(i).map(|(p, i)| strides[*p as usize] as usize * i).sum())
+}
+
+/// A tensor whose second axis becomes the last.
+pub fn channels_last(x: &Tensor) -> Tensor {
+    let mut perm: Vec<u8> = (0..x.dims.len() as u8).collect();
+    perm[1..].rotate_left(1);
+    permute(x, &perm, &dims::channels_last(&x.dims))
+}
+
+/// A tensor whose last axis becomes the second.
+pub fn channels_first(x: &Tensor) -> Tensor {
+    let mut perm: Vec<u8> = (0..x.dims.len() as u8).collect();
+    perm[1..].rotate_right(1);
+    permute(x, &perm, &dims::channels_first(&x.dims))
 }
 
 /// [`crate::Op::Expand`].

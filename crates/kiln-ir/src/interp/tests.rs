@@ -137,7 +137,7 @@ fn dots_sum_products_over_broadcast_batches() {
 }
 
 fn conv_attrs() -> ConvAttrs {
-    ConvAttrs { stride: smallvec![2], dilation: smallvec![1], padding: smallvec![(1, 0)], groups: 1 }
+    ConvAttrs { stride: smallvec![2], dilation: smallvec![1], padding: smallvec![(1, 0)], groups: 1, channels_last: false }
 }
 
 #[test]
@@ -149,8 +149,23 @@ fn convolution_and_its_gradients_are_adjoint() {
     let dy = floats(&[1, 1, 2], &[1.0, 2.0]);
     check(Op::ConvInputGrad(conv_attrs()), &[dy.clone(), w], Some((&[1, 1, 4], F)), &[&[10.0, 100.0 + 2.0, 20.0, 200.0]]);
     check(Op::ConvWeightGrad(conv_attrs()), &[x, dy], Some((&[1, 1, 3], F)), &[&[4.0, 7.0, 10.0]]);
-    let grouped = ConvAttrs { stride: smallvec![1], dilation: smallvec![1], padding: smallvec![(0, 0)], groups: 2 };
+    let grouped = ConvAttrs { stride: smallvec![1], dilation: smallvec![1], padding: smallvec![(0, 0)], groups: 2, channels_last: false };
     check(Op::Conv(grouped), &[floats(&[1, 2, 1], &[2.0, 3.0]), floats(&[2, 1, 1], &[10.0, 100.0])], None, &[&[20.0, 300.0]]);
+}
+
+#[test]
+fn convolutions_with_their_channels_last_are_those_of_turned_operands() {
+    let attrs = ConvAttrs { stride: smallvec![1], dilation: smallvec![1], padding: smallvec![(0, 0)], groups: 1, channels_last: true };
+    // Two channels of length 3: [1, 2, 3] and [4, 5, 6]; one output of kernel [1, 10] and [100, 1000].
+    let (x, w) = (floats(&[1, 3, 2], &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]), floats(&[1, 2, 2], &[1.0, 100.0, 10.0, 1000.0]));
+    check(Op::Conv(attrs.clone()), &[x.clone(), w.clone()], None, &[&[5421.0, 6532.0]]);
+    let dy = floats(&[1, 2, 1], &[1.0, 2.0]);
+    let dx = [1.0, 100.0, 10.0 + 2.0, 1000.0 + 200.0, 20.0, 2000.0];
+    check(Op::ConvInputGrad(attrs.clone()), &[dy.clone(), w], Some((&[1, 3, 2], F)), &[&dx]);
+    check(Op::ConvWeightGrad(attrs), &[x, dy], Some((&[1, 2, 2], F)), &[&[5.0, 14.0, 8.0, 17.0]]);
+    let pool = PoolAttrs { channels_last: true, padding: smallvec![(0, 0)], ..pool_attrs(true, false) };
+    let x = floats(&[1, 4, 2], &[1.0, -1.0, 3.0, -3.0, 5.0, -5.0, 2.0, -2.0]);
+    check(Op::MaxPool(pool), &[x], None, &[&[3.0, -1.0, 5.0, -2.0], &[1.0, 0.0, 2.0, 3.0]]);
 }
 
 fn pool_attrs(include: bool, ceil: bool) -> PoolAttrs {
@@ -161,6 +176,7 @@ fn pool_attrs(include: bool, ceil: bool) -> PoolAttrs {
         padding: smallvec![(1, 0)],
         count_include_pad: include,
         ceil_mode: ceil,
+        channels_last: false,
     }
 }
 

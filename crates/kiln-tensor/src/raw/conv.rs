@@ -41,7 +41,8 @@ impl RawTensor {
         if n == 0 || [o.stride.len(), o.padding.len(), o.dilation.len()] != [n; 3] {
             panic!("conv: options for {} spatial axes, input {:?}, weight {:?}", o.stride.len(), self.dims(), weight.dims());
         }
-        let attrs = ConvAttrs { stride: o.stride.into(), dilation: o.dilation.into(), padding: o.padding.into(), groups: o.groups };
+        let attrs =
+            ConvAttrs { stride: o.stride.into(), dilation: o.dilation.into(), padding: o.padding.into(), groups: o.groups, channels_last: false };
         let y = apply(Op::Conv(attrs), &[Operand::Tensor(self), Operand::Tensor(weight)]);
         y.add_channel_bias(bias)
     }
@@ -77,7 +78,7 @@ impl RawTensor {
             // division of its output size, or by a smaller padding after.
             padding.push((o.padding[s], o.padding[s]));
         }
-        let attrs = ConvAttrs { stride: o.stride.into(), dilation: o.dilation.into(), padding, groups: o.groups };
+        let attrs = ConvAttrs { stride: o.stride.into(), dilation: o.dilation.into(), padding, groups: o.groups, channels_last: false };
         let whole = transposed(self, weight, attrs, &dims, o.padding_out);
         whole.add_channel_bias(bias)
     }

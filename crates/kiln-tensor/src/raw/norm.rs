@@ -2,7 +2,7 @@
 use kiln_ir::Elementwise::{Add, Mul};
 use kiln_ir::{DType, Dims};
 
-use super::RawTensor;
+use super::{RawTensor, SliceRange};
 use crate::autodiff::{self, Keep};
 
 /// A normalised tensor and the statistics it was normalised with.
@@ -94,11 +94,39 @@ impl RawTensor {
     /// Batch normalisation with the batch's own statistics: the output, and the mean and biased variance `[c]`.
     #[track_caller]
     pub fn batch_norm_train(&self, gamma: &RawTensor, beta: &RawTensor, eps: f64) -> Normalized {
+        let (gamma4, beta4) = (self.per_channel("batch_norm", &gamma.untracked()), self.per_channel("batch_norm", &beta.untracked()));
         let axes: smallvec::SmallVec<[usize; 8]> = (0..self.rank()).filter(|a| *a != 1).collect();
-        let n = self.normalize(&axes, eps);
-        let c = self.dims()[1];
-        let output = n.output.mul(&self.per_channel("batch_norm", gamma)).add(&self.per_channel("batch_norm", beta));
-        Normalized { output, mean: n.mean.reshape(&[c]), var: n.var.reshape(&[c]) }
+        let (x, c) = (wide(&self.untracked()), self.dims()[1]);
+        let (mean, var) = x.batch_statistics(&axes);
+        let scale = var.with_constant(Add, eps).sqrt().recip();
+        let y = x.sub(&mean).mul(&scale.mul(&wide(&gamma4))).add(&wide(&beta4)).cast(self.dtype());
+        let (mean, var) = (mean.reshape(&[c]), var.reshape(&[c]));
+        // Both sums of the gradient are taken in one pass: they are the gradients of `beta` and `gamma`, and what `x` needs of all other points.
+        let output = autodiff::custom(&[self, gamma, beta], y, Keep::Inputs, move |call| {
+            let (x, gamma, g) = (wide(call.input(0)), call.input(1), wide(call.dy));
+            let (mean, var) = x.batch_statistics(&axes);
+            let scale = var.with_constant(Add, eps).sqrt().recip();
+            let unit = x.sub(&mean).mul(&scale);
+            let (sum, along) = (g.sum(&axes), g.mul(&unit).sum(&axes));
+            let n = (x.dims().iter().product::<usize>() / c.max(1)).max(1) as f64;
+            let back = |s: &RawTensor| s.with_constant(Mul, 1.0 / n);
+            let dx = g.sub(&back(&sum)).sub(&unit.mul(&back(&along))).mul(&scale.mul(&x.per_channel("batch_norm", &wide(gamma))));
+            let parameter = |s: &RawTensor| Some(s.reshape(&[c]).cast(gamma.dtype()));
+            [Some(dx.cast(call.dy.dtype())), parameter(&along), parameter(&sum)].into()
+        });
+        Normalized { output, mean, var }
+    }
+
+    /// Mean and biased variance over axes, which stay with size 1, in one pass: sums of the distances from the first element and of their squares. That
+    /// element is no further from the mean than the deviation is wide, but for outliers, so that little is lost in the difference.
+    #[track_caller]
+    fn batch_statistics(&self, axes: &[usize]) -> (RawTensor, RawTensor) {
+        let first: smallvec::SmallVec<[SliceRange; 8]> = axes.iter().map(|a| SliceRange::new(*a, 0, self.dims()[*a].min(1))).collect();
+        let first = self.slice_fixed(&first);
+        let off = self.sub(&first);
+        let (mean, square) = (off.mean(axes), off.square().mean(axes));
+        let var = square.sub(&mean.square()).with_constant(kiln_ir::Elementwise::Max, 0.0);
+        (first.add(&mean), var)
     }
 
     /// A parameter `[c]` of axis 1, ready to broadcast.

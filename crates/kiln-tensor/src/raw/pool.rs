@@ -67,6 +67,7 @@ impl PoolOptions<'_> {
             padding: self.padding.into(),
             count_include_pad: self.count_include_pad,
             ceil_mode: self.ceil_mode,
+            channels_last: false,
         }
     }
 }

@@ -149,7 +149,13 @@ pub fn conv_transpose3d(x: Tensor<5>, weight: Tensor<5>, bias: Option<Tensor<1>>
 #[track_caller]
 pub fn conv2d_weight_backward(x: Tensor<4>, weight: Tensor<4>, output_grad: Tensor<4>, options: ConvOptions<2>) -> Tensor<4> {
     let ConvOptions { stride, padding, dilation, groups } = options;
-    let attrs = ConvAttrs { stride: stride.as_slice().into(), dilation: dilation.as_slice().into(), padding: padding.as_slice().into(), groups };
+    let attrs = ConvAttrs {
+        stride: stride.as_slice().into(),
+        dilation: dilation.as_slice().into(),
+        padding: padding.as_slice().into(),
+        groups,
+        channels_last: false,
+    };
     let operands = [Operand::Tensor(&x.raw), Operand::Tensor(&output_grad.raw)];
     Tensor::from_raw(apply_as(Op::ConvWeightGrad(attrs), &operands, weight.raw.dims(), x.raw.dtype()))
 }
