@@ -80,7 +80,7 @@ impl Runtime for Paper {
 
     fn compile(&self, program: Arc<Program>) -> Result<Arc<dyn Executable>, RuntimeError> {
         if PRINTS.load(Ordering::Relaxed) {
-            let lowered = Lowered::new(&program, &self.chip, true)?;
+            let lowered = Lowered::new(&program, &self.chip, true, None)?;
             println!("program of {} launches, {} bytes of arena", lowered.launches.len(), lowered.arena);
             let sources = std::env::var_os("KILN_SOURCES").is_some();
             for (n, launch) in lowered.launches.iter().enumerate() {

@@ -7,7 +7,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use kiln_ir::dims::{channels_first, channels_last, numel};
-use kiln_ir::op::OpInputs;
+use kiln_ir::op::{ConvAttrs, OpInputs, SliceAxis};
 use kiln_ir::{Class, DType, Dims, Graph, Limits, Node, NodeId, Op};
 use smallvec::SmallVec;
 
@@ -150,6 +150,11 @@ impl Rewriter<'_> {
     fn node(&mut self, k: usize, limits: &Limits) -> Value {
         let old = self.old;
         let node = &old.nodes[k];
+        if is_wanted(old, node, limits)
+            && let Some(blocks) = Blocks::of(old, node)
+        {
+            return self.in_blocks(node, &blocks);
+        }
         let Some(op) = self.turned(node, limits) else {
             let inputs: OpInputs = node.inputs.iter().map(|i| self.first(*i)).collect();
             return Value { first: Some(self.push(node.op.clone(), &inputs, node.dims.clone(), node.dtype)), last: None, is_last: false };
@@ -160,5 +165,117 @@ impl Rewriter<'_> {
         debug_assert!(channels_first(&self.out.node(id).dims) == node.dims, "channels go back to their place");
         // What is done with a weight's gradient is done in the weight's own order.
         Value { first: None, last: Some(id), is_last: !weights }
+    }
+
+    /// A tensor `[n, spatial..., c]`, padded to whole blocks and whole channels, as `[n, blocks..., places of a block and channels]`.
+    fn blocked(&mut self, x: NodeId, before: &[usize], count: &[usize], blocks: &Blocks) -> NodeId {
+        let Node { dims, dtype, .. } = self.out.node(x).clone();
+        let n = count.len();
+        let mut padded = dims.clone();
+        let mut pads: SmallVec<[(usize, usize); 6]> = SmallVec::from_elem((0, 0), n + 2);
+        for s in 0..n {
+            padded[s + 1] = count[s] * blocks.stride[s];
+            pads[s + 1] = (before[s], padded[s + 1] - before[s] - dims[s + 1]);
+        }
+        padded[n + 1] = blocks.channels;
+        pads[n + 1].1 = blocks.channels - dims[n + 1];
+        let zero = self.push(Op::Const(0), &[], Dims::new(), dtype);
+        let padded = self.push(Op::Pad(pads), &[x, zero], padded, dtype);
+        let mut split = Dims::from_slice(&dims[..1]);
+        (0..n).for_each(|s| split.extend([count[s], blocks.stride[s]]));
+        split.push(blocks.channels);
+        let split = self.push(Op::Reshape, &[padded], split, dtype);
+        // Blocks first, then the places inside of them.
+        let perm: SmallVec<[u8; 8]> =
+            [0].into_iter().chain((0..n).map(|s| 2 * s + 1)).chain((0..n).map(|s| 2 * s + 2)).chain([2 * n + 1]).map(|a| a as u8).collect();
+        let turned: Dims = perm.iter().map(|a| self.out.node(split).dims[*a as usize]).collect();
+        let turned = self.push(Op::Permute(perm), &[split], turned, dtype);
+        self.push(Op::Reshape, &[turned], blocks.shape(dims[0], count), dtype)
+    }
+
+    /// A convolution with strides over blocks of as many places as it strides.
+    fn in_blocks(&mut self, node: &Node, blocks: &Blocks) -> Value {
+        let n = blocks.stride.len();
+        let x = self.last(node.inputs[0]);
+        let x = self.blocked(x, &blocks.before, &blocks.count, blocks);
+        let other = self.last(node.inputs[1]);
+        let one = || SmallVec::from_elem(1, n);
+        let attrs = ConvAttrs { stride: one(), dilation: one(), padding: SmallVec::from_elem((0, 0), n), groups: 1, channels_last: true };
+        if matches!(node.op, Op::Conv(_)) {
+            let w = self.blocked(other, &SmallVec::<[usize; 3]>::from_elem(0, n), &blocks.kernel, blocks);
+            let y = self.push(Op::Conv(attrs), &[x, w], channels_last(&node.dims), node.dtype);
+            return Value { first: None, last: Some(y), is_last: true };
+        }
+        let dims = channels_last(&node.dims);
+        let dw = self.push(Op::ConvWeightGrad(attrs), &[x, other], blocks.shape(dims[0], &blocks.kernel), node.dtype);
+        // Back to kernel elements in their order, and without those that were added.
+        let mut split = Dims::from_slice(&dims[..1]);
+        split.extend(blocks.kernel.iter().chain(&blocks.stride).copied());
+        split.push(blocks.channels);
+        let split = self.push(Op::Reshape, &[dw], split, node.dtype);
+        let perm: SmallVec<[u8; 8]> = [0].into_iter().chain((0..n).flat_map(|s| [1 + s, 1 + n + s])).chain([2 * n + 1]).map(|a| a as u8).collect();
+        let turned: Dims = perm.iter().map(|a| self.out.node(split).dims[*a as usize]).collect();
+        let turned = self.push(Op::Permute(perm), &[split], turned, node.dtype);
+        let mut whole = dims.clone();
+        (0..n).for_each(|s| whole[s + 1] = blocks.kernel[s] * blocks.stride[s]);
+        whole[n + 1] = blocks.channels;
+        let whole = self.push(Op::Reshape, &[turned], whole, node.dtype);
+        let zero = self.push(Op::Const(0), &[], Dims::new(), DType::I64);
+        let axes: SmallVec<[SliceAxis; 4]> = (1..n + 2).map(|a| SliceAxis { axis: a as u8, step: 1 }).collect();
+        let inputs: Vec<NodeId> = [whole].into_iter().chain(axes.iter().map(|_| zero)).collect();
+        let id = self.push(Op::Slice(axes), &inputs, dims, node.dtype);
+        Value { first: None, last: Some(id), is_last: false }
+    }
+}
+
+/// Fewest channels that convolutions like to sum over.
+const CHANNELS: usize = 8;
+
+/// How a convolution of few channels that strides over all axes is one of more channels that does not: places that it strides over together are a block,
+/// and a block's places are channels.
+struct Blocks {
+    /// Places of a block, by axis.
+    stride: SmallVec<[usize; 3]>,
+    /// Blocks of the padded input.
+    count: SmallVec<[usize; 3]>,
+    /// Zeros before the input.
+    before: SmallVec<[usize; 3]>,
+    /// Blocks that a kernel spans.
+    kernel: SmallVec<[usize; 3]>,
+    /// Channels of one place, with zeros up to a good number.
+    channels: usize,
+}
+
+impl Blocks {
+    /// The blocks of a convolution, or of its gradient for the weight.
+    fn of(graph: &Graph, node: &Node) -> Option<Blocks> {
+        let dims = |k: usize| &graph.node(node.inputs[k]).dims;
+        let (attrs, x, w, y) = match &node.op {
+            Op::Conv(a) => (a, dims(0), dims(1), &node.dims),
+            Op::ConvWeightGrad(a) => (a, dims(0), &node.dims, dims(1)),
+            _ => return None,
+        };
+        let stride: SmallVec<[usize; 3]> = attrs.stride.clone();
+        let places: usize = stride.iter().product();
+        let plain = attrs.groups == 1 && !attrs.channels_last && attrs.dilation.iter().all(|d| *d == 1);
+        if !plain || x[1] >= CHANNELS / 2 || stride.contains(&1) || places > 64 {
+            return None;
+        }
+        let n = stride.len();
+        let kernel: SmallVec<[usize; 3]> = (0..n).map(|s| w[s + 2].div_ceil(stride[s])).collect();
+        let count: SmallVec<[usize; 3]> = (0..n).map(|s| y[s + 2] + kernel[s] - 1).collect();
+        let before: SmallVec<[usize; 3]> = attrs.padding.iter().map(|p| p.0).collect();
+        if (0..n).any(|s| count[s] * stride[s] < before[s] + x[s + 2]) {
+            return None;
+        }
+        let channels = (x[1]..).find(|c| (c * places).is_multiple_of(CHANNELS))?;
+        Some(Blocks { stride, count, before, kernel, channels })
+    }
+
+    fn shape(&self, first: usize, count: &[usize]) -> Dims {
+        let mut dims = Dims::from_slice(&[first]);
+        dims.extend(count.iter().copied());
+        dims.push(self.stride.iter().product::<usize>() * self.channels);
+        dims
     }
 }

@@ -64,6 +64,18 @@ fn values_between_convolutions_keep_their_channels_last() {
 }
 
 #[test]
+fn a_convolution_of_few_channels_with_strides_runs_over_blocks() {
+    let mut g = Graph::new();
+    let x = g.input(&[2, 3, 16, 16], DType::BF16);
+    let y = conv(&mut g, x, 8, 2);
+    g.outputs = vec![y];
+    let program = compile(&g, &Limits { channels_last: &[DType::BF16], ..Null::cpu_limits() });
+    let Some(Kernel::Conv(c)) = program.kernels().find(|k| matches!(k, Kernel::Conv(_))) else { panic!("{}", print(&program)) };
+    // Blocks of 2 by 2 places and 4 channels; a kernel of 3 by 3 spans 2 by 2 of them.
+    assert_eq!((&c.x[..], &c.w[..], &c.attrs.stride[..]), (&[2, 16, 9, 9][..], &[8, 16, 2, 2][..], &[1, 1][..]), "{}", print(&program));
+}
+
+#[test]
 fn other_dtypes_keep_their_order() {
     let limits = Limits { channels_last: &[DType::F16], ..Null::cpu_limits() };
     assert_eq!(print(&compile(&chain(), &limits)), print(&compile(&chain(), &Null::cpu_limits())));

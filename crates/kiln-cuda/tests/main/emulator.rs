@@ -172,7 +172,7 @@ pub fn run(program: &Program, inputs: &[Tensor], args: &[u64], chip: &Chip) -> R
                 }
                 continue;
             }
-            Work::Product(_) => unreachable!("there is no cuBLASLt here"),
+            Work::Product(_) | Work::Convolution(_) => unreachable!("there are no libraries here"),
         };
         let params: Vec<u64> = (words.iter())
             .map(|w| match *w {
