@@ -69,7 +69,7 @@ fn gelu_and_its_gradient_run_behind_the_products() {
     let z = g.add(Op::Dot, &[dh, back]).unwrap();
     g.outputs = vec![y, z];
     let program = program(&g, true);
-    let lowered = Lowered::new(&program, &Chip::of(90), true).unwrap();
+    let lowered = Lowered::new(&program, &Chip::of(90), true, None).unwrap();
     let follows: Vec<Option<Activation>> = lowered.works().filter_map(|w| if let Work::Product(p) = w { Some(p.activation) } else { None }).collect();
     assert!(matches!(follows[0], Some(Activation::Gelu { .. })), "{follows:?}\n{}", kiln_compiler::print::print(&program));
     assert!(matches!(follows[1], Some(Activation::GeluGrad { .. })), "{follows:?}");
