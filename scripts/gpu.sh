@@ -64,11 +64,12 @@ section() {
 "
     rm -f "$log"
 }
+# sanitize TOOL SECONDS TEST...: tests under a tool of compute-sanitizer.
 sanitize() {
-    local tool=$1
-    shift
+    local tool=$1 limit=$2
+    shift 2
     # The allocation that a test makes fail on purpose is reported by the driver's interface, so errors of the interface don't count.
-    compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 "$folder/cuda-tests" --test-threads 4 "$@"
+    section "$tool" "$limit" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 9 "$folder/cuda-tests" --test-threads 4 "$@"
 }
 for part in $parts; do
     case $part in
@@ -80,8 +81,8 @@ for part in $parts; do
         section mnist 60 "$folder/example-mnist"
         section char_gpt 60 "$folder/example-char_gpt"
         ;;
-    memcheck) section memcheck 100 sanitize memcheck fused:: scans:: pools:: decoding:: gpu::a_matrix ;;
-    racecheck) section racecheck 90 sanitize racecheck transposes dots_of decoding:: softmax every_reduction ;;
+    memcheck) sanitize memcheck 100 fused:: scans:: pools:: decoding:: gpu::a_matrix ;;
+    racecheck) sanitize racecheck 90 transposes dots_of decoding:: softmax every_reduction ;;
     bench) section bench 400 "$folder/kiln-bench" ${KILN_BENCH:-} ;;
     peers) [ -e "$folder/gpu_torch_bench.py" ] && section peers 200 python3 "$folder/gpu_torch_bench.py" ${KILN_PEERS:-} ;;
     *) echo "unknown part $part" && exit 2 ;;
