@@ -1,9 +1,12 @@
 //! Quantized tensors: their values against Burn 0.22.1, PyTorch and a scalar formula, their bytes, and how they meet other operations.
 
+use std::sync::Arc;
+
+use kiln_ir::Runtime;
 use kiln_tensor::module::linear;
 use kiln_tensor::ops::IndexingUpdateOp;
 use kiln_tensor::quantization::*;
-use kiln_tensor::{DType, Device, Distribution, FloatDType, Int, Shape, Tensor, TensorData, Tolerance};
+use kiln_tensor::{DType, Device, Distribution, FloatDType, HostRuntime, Int, Shape, Tensor, TensorData, Tolerance};
 
 use crate::check_panics;
 
@@ -322,6 +325,21 @@ fn a_quantized_tensor_takes_the_bytes_of_its_codes_and_scales() {
     drop(floats(y));
     let after = device.memory_pool_usage().unwrap().bytes_in_use - before;
     assert_eq!(after, held);
+}
+
+#[test]
+fn a_product_reads_eight_bit_codes_where_they_lie() {
+    let runtime = Arc::new(HostRuntime::new());
+    let device = Device::with_runtime("measured", runtime.clone());
+    let codes: Vec<i8> = (0..512 * 512).map(|i| (i * 31 % 255 - 127) as i8).collect();
+    let scheme = QuantScheme::default().with_value(QuantValue::Q8S);
+    let w = Tensor::<2>::from_data(TensorData::quantized(codes, [512, 512], scheme, &[0.01], None), &device);
+    let x = Tensor::<2>::ones([4, 512], &device);
+    let y = x.matmul(w.transpose());
+    assert_eq!(floats(y).len(), 4 * 512);
+    // The codes take 256 KiB; as floats they would take another 1024.
+    let peak = runtime.memory().peak;
+    assert!((256 << 10..320 << 10).contains(&peak), "{peak} bytes");
 }
 
 #[test]

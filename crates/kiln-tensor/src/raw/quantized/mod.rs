@@ -2,7 +2,7 @@
 //!
 //! A quantized tensor is a float tensor to all ops: its slot has the sizes and the dtype of the floats, and holds codes and scales in place of a buffer. Where an op
 //! takes it as an operand, the codes' decoding is recorded in front ([`RawTensor::plain`]), so that the compiler fuses it into the op; the floats are
-//! kept nowhere. Views that codes can follow stay quantized. Start reading at [`Quantized`].
+//! gone after the run. Views that codes can follow stay quantized. Start reading at [`Quantized`].
 mod codec;
 mod host;
 mod scales;
