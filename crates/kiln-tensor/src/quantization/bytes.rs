@@ -54,10 +54,11 @@ impl QuantizedBytes {
     ) -> Self {
         let shape = shape.into();
         let (needed, given) = (values_len(&scheme, &shape), bytemuck::cast_slice::<E, u8>(&value));
-        let mut bytes = if given.len() == needed {
-            given.to_vec()
-        } else if size_of::<E>() == 1 && value.len() == shape.num_elements() {
+        // As many bytes as values are codes, though packs that are not full may take as many.
+        let mut bytes = if size_of::<E>() == 1 && value.len() == shape.num_elements() {
             pack::pack(given, &scheme, &shape)
+        } else if given.len() == needed {
+            given.to_vec()
         } else {
             panic!(
                 "quantized bytes: shape {shape} needs {} values, or {needed} bytes of packed ones, found {} of {} bytes each: {scheme:?}",

@@ -3,7 +3,7 @@
 //! The values stay as they are, with the scales behind them. Scales were 32-bit floats at a multiple of four bytes whatever type the scheme gave them; they are brought into
 //! that type.
 
-use kiln_tensor::quantization::{BlockLayout, QuantizedBytes, quantizable, quantized_data_len, scale_size};
+use kiln_tensor::quantization::{BlockLayout, QuantStore, QuantizedBytes, quantizable, quantized_data_len, scale_size};
 use kiln_tensor::{Bytes, DType, Shape};
 use serde_json::{Value, json};
 
@@ -45,7 +45,14 @@ pub(super) fn bytes(bytes: Bytes, shape: &[usize], dtype: DType) -> Bytes {
         return bytes;
     }
     let scales: Vec<f32> = bytes[start..].as_chunks::<4>().0.iter().map(|scale| f32::from_ne_bytes(*scale)).collect();
-    QuantizedBytes::new(bytes[..values].to_vec(), shape, scheme, &scales, None).bytes
+    match scheme.store {
+        // Words, or as many bytes as there are values would be taken for codes.
+        QuantStore::PackedU32(_) => {
+            let words: Vec<u32> = bytes[..values].as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word)).collect();
+            QuantizedBytes::new(words, shape, scheme, &scales, None).bytes
+        }
+        QuantStore::Native | QuantStore::PackedNative(_) => QuantizedBytes::new(bytes[..values].to_vec(), shape, scheme, &scales, None).bytes,
+    }
 }
 
 /// The same from bincode, behind the number that stands for `QFloat`.
