@@ -1,6 +1,7 @@
 """Writes every golden file. usage: python scripts/golden/make.py (PyTorch and NumPy; no GPU)."""
 import torch
 
+import composite_cases
 import nn_cases
 import numeric_cases
 import optim_cases
@@ -13,3 +14,4 @@ nn_cases.run()
 optim_cases.run()
 window_cases.run()
 numeric_cases.run()
+composite_cases.run()

@@ -3,9 +3,11 @@
 mod activations;
 mod attention;
 mod caches;
+mod composites;
 mod faults;
 mod graded;
 mod init;
+mod inventory;
 mod layers;
 mod linear;
 mod losses;

@@ -86,8 +86,8 @@ impl Optimizer for Adam {
         state: Option<AdamState<D>>,
     ) -> (Tensor<D>, Option<AdamState<D>>) {
         let grad = decayed(&self.weight_decay, grad, &tensor);
-        let (direction, momentum) = self.momentum.transform(grad, state.map(|state| state.momentum));
-        (tensor - direction * lr, Some(AdamState::new(momentum)))
+        let (step, momentum) = self.momentum.transform(lr, grad, state.map(|state| state.momentum));
+        (tensor - step, Some(AdamState::new(momentum)))
     }
 
     fn to_device<const D: usize>(mut state: AdamState<D>, device: &Device) -> AdamState<D> {

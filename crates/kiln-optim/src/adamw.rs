@@ -90,17 +90,17 @@ impl Optimizer for AdamW {
         grad: Tensor<D>,
         state: Option<AdamWState<D>>,
     ) -> (Tensor<D>, Option<AdamWState<D>>) {
-        let (direction, momentum) = self.momentum.transform(grad, state.map(|state| state.momentum));
+        let (step, momentum) = self.momentum.transform(lr, grad, state.map(|state| state.momentum));
         let decay = lr * self.weight_decay;
         let decayed = if self.weight_decay == 0.0 {
             tensor
         } else if self.cautious_weight_decay {
-            let away = (direction.clone() * tensor.clone()).lower_elem(0.0);
+            let away = (step.clone() * tensor.clone()).lower_elem(0.0);
             (tensor.clone() * (1.0 - decay)).mask_where(away, tensor)
         } else {
             tensor * (1.0 - decay)
         };
-        (decayed - direction * lr, Some(AdamWState::new(momentum)))
+        (decayed - step, Some(AdamWState::new(momentum)))
     }
 
     fn to_device<const D: usize>(mut state: AdamWState<D>, device: &Device) -> AdamWState<D> {

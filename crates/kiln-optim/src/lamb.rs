@@ -79,7 +79,7 @@ impl Optimizer for Lamb {
         state: Option<LambState<D>>,
     ) -> (Tensor<D>, Option<LambState<D>>) {
         let state = state.map(|state| AdaptiveMomentumState::new(state.time, state.moment_1, state.moment_2));
-        let (direction, state) = self.momentum.transform(grad, state);
+        let (direction, state) = self.momentum.transform(1.0, grad, state);
         let direction = if self.weight_decay == 0.0 { direction } else { direction + tensor.clone() * self.weight_decay };
         let step = if self.use_trust_ratio {
             let size = norm(&tensor);

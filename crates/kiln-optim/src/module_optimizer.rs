@@ -60,7 +60,8 @@ struct Rule {
 /// The state of a parameter, with the group and path it had when it was stepped.
 #[derive(Clone)]
 struct Held {
-    state: DynState,
+    /// Taken out while the parameter is stepped.
+    state: Option<DynState>,
     group: Option<usize>,
     path: String,
 }
@@ -184,7 +185,7 @@ impl ModuleOptimizer {
             common = single.global_norm(&module).map(|norm| factor(norm, limit));
             gradients = single.into();
         }
-        let mut step = Step { optimizer: self, rates, gradients, factor: common, path: Vec::new(), devices: Vec::new() };
+        let mut step = Step { optimizer: self, rates, gradients, factor: common, path: String::new(), ends: Vec::new(), devices: Vec::new() };
         let module = module.map(&mut step);
         for device in step.devices {
             // A failure is kept by the tensors it concerns and reported when they are read.
@@ -209,10 +210,10 @@ impl ModuleOptimizer {
     pub fn to_record(&self) -> OptimizerRecord {
         let mut record = self.recorded.clone();
         for (id, held) in &self.states {
+            let Some(state) = &held.state else { continue };
             record.remove(*id);
-            record.add(*id, &held.path, held.state.rank(), |prefix, out| {
-                let optimizer = &self.rule(held.group).optimizer;
-                optimizer.state_flatten(prefix, &held.state, out);
+            record.add(*id, &held.path, state.rank(), |prefix, out| {
+                self.rule(held.group).optimizer.state_flatten(prefix, state, out);
             });
         }
         record
@@ -271,21 +272,24 @@ struct Step<'a> {
     gradients: GradAdaptor,
     /// What all gradients are multiplied by to keep their common norm within bounds.
     factor: Option<Tensor<1>>,
-    path: Vec<String>,
+    /// The path of the parameter that is stepped.
+    path: String,
+    /// Lengths of the path at every module that was entered.
+    ends: Vec<usize>,
     devices: Vec<Device>,
 }
 
 impl Step<'_> {
     fn update<const D: usize>(&mut self, id: ParamId, tensor: Tensor<D>, gradient: Tensor<D>) -> Tensor<D> {
         let (shape, found) = (tensor.dims(), gradient.dims());
-        let path = self.path.join(".");
-        assert!(shape == found, "optimizer step: parameter `{path}` has shape {shape:?}, its gradient {found:?}");
+        assert!(shape == found, "optimizer step: parameter `{}` has shape {shape:?}, its gradient {found:?}", self.path);
         let device = tensor.device();
         let tracked = tensor.is_autodiff();
         let tensor = tensor.without_autodiff();
-        let mut gradient = gradient.without_autodiff().to_device(&tensor.device());
-        let group = self.optimizer.group_of(&id, &path);
-        let state = self.state::<D>(id, group, &path, &tensor.device());
+        let place = tensor.device();
+        let mut gradient = gradient.without_autodiff().to_device(&place);
+        let group = self.optimizer.group_of(&id, &self.path);
+        let state = self.state::<D>(id, group, &place);
         let rule = self.optimizer.rule(group);
         if let Some(factor) = &self.factor {
             gradient = scaled(gradient, factor.clone());
@@ -293,14 +297,19 @@ impl Step<'_> {
         if let Some(clipping) = &rule.clipping {
             gradient = clipping.clip_gradient(gradient);
         }
-        let rate = self.rates.lr_from_param(id, Some(&path));
+        let rate = self.rates.lr_from_param(id, Some(&self.path));
         let (tensor, state) = rule.optimizer.step_dyn(D, rate, tensor.into_bridge(), gradient.into_bridge(), state);
-        match state {
-            Some(state) => {
-                let held = Held { state, group, path };
-                self.optimizer.states.insert(id, held);
+        match (self.optimizer.states.get_mut(&id), state) {
+            (Some(held), Some(state)) => {
+                held.state = Some(state);
+                if held.path != self.path {
+                    held.path.clone_from(&self.path);
+                }
             }
-            None => {
+            (None, Some(state)) => {
+                self.optimizer.states.insert(id, Held { state: Some(state), group, path: self.path.clone() });
+            }
+            (_, None) => {
                 self.optimizer.states.remove(&id);
             }
         }
@@ -312,15 +321,16 @@ impl Step<'_> {
     }
 
     /// The state of a parameter, on its device: from the last step, or from a record.
-    fn state<const D: usize>(&mut self, id: ParamId, group: Option<usize>, path: &str, device: &Device) -> Option<DynState> {
-        let optimizer = self.optimizer.rule(group).optimizer.clone();
-        if let Some(held) = self.optimizer.states.remove(&id) {
+    fn state<const D: usize>(&mut self, id: ParamId, group: Option<usize>, device: &Device) -> Option<DynState> {
+        let path = &self.path;
+        if let Some(held) = self.optimizer.states.get_mut(&id) {
             assert!(held.group == group, "optimizer step: parameter `{path}` moved to another group");
-            return Some(optimizer.to_device_dyn(held.state, device));
+            let state = held.state.take()?;
+            return Some(self.optimizer.rule(group).optimizer.to_device_dyn(state, device));
         }
         let (rank, mut source) = self.optimizer.recorded.take(id)?;
         let prefix = id.decimal();
-        let state = optimizer.state_unflatten(rank, &prefix, &mut source, device);
+        let state = self.optimizer.rule(group).optimizer.state_unflatten(rank, &prefix, &mut source, device);
         match state {
             Some(state) if rank == D => Some(state),
             _ => panic!(
@@ -333,11 +343,15 @@ impl Step<'_> {
 
 impl ModuleMapper for Step<'_> {
     fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.path.push(name.into());
+        self.ends.push(self.path.len());
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
     }
 
     fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.pop();
+        self.path.truncate(self.ends.pop().unwrap_or(0));
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {

@@ -2,8 +2,8 @@
 
 use kiln_tensor::{Device, Tensor};
 
-use crate::RecordState;
 use crate::number::power;
+use crate::{LearningRate, RecordState};
 
 /// Running averages of the gradient and its square.
 #[derive(RecordState, Clone)]
@@ -34,7 +34,7 @@ impl<const D: usize> AdaptiveMomentumState<D> {
     }
 }
 
-/// The direction of Adam: `m̂ / (√v̂ + ε)`.
+/// The step of Adam: `lr · m̂ / (√v̂ + ε)`.
 #[derive(Clone, Debug)]
 pub(crate) struct AdaptiveMomentum {
     pub(crate) beta_1: f64,
@@ -46,6 +46,7 @@ pub(crate) struct AdaptiveMomentum {
 impl AdaptiveMomentum {
     pub(crate) fn transform<const D: usize>(
         &self,
+        lr: LearningRate,
         grad: Tensor<D>,
         state: Option<AdaptiveMomentumState<D>>,
     ) -> (Tensor<D>, AdaptiveMomentumState<D>) {
@@ -73,7 +74,7 @@ impl AdaptiveMomentum {
         let correction_1 = 1.0 - power(self.beta_1, state.time);
         let correction_2 = 1.0 - power(self.beta_2, state.time);
         let scale = squares.sqrt() * (1.0 / libm::sqrt(correction_2)) + self.epsilon;
-        let direction = state.moment_1.clone() * (1.0 / correction_1) / scale;
-        (direction, state)
+        let step = state.moment_1.clone() * (lr / correction_1) / scale;
+        (step, state)
     }
 }

@@ -116,77 +116,92 @@ fn after_ten(mut optimizer: ModuleOptimizer, lr: f64) -> Vec<f32> {
 
 #[test]
 fn lion_follows_its_paper() {
-    let mut memory = Memory::default();
-    let expected = reference(10, |_, x, g, _| {
-        let m = memory.get(x.len(), "m");
-        for i in 0..x.len() {
-            let step = 0.9 * m[i] + 0.1 * g[i];
-            x[i] -= 0.01 * (if step == 0.0 { 0.0 } else { step.signum() } + 0.1 * x[i]);
-            m[i] = 0.99 * m[i] + 0.01 * g[i];
-        }
-    });
-    close(&after_ten(LionConfig::new().with_weight_decay(0.1).init(), 0.01), &expected, 2e-6);
+    for (b1, b2, decay) in [(0.9, 0.99, 0.1), (0.8, 0.95, 0.0)] {
+        let mut memory = Memory::default();
+        let expected = reference(10, |_, x, g, _| {
+            let m = memory.get(x.len(), "m");
+            for i in 0..x.len() {
+                let step = b1 * m[i] + (1.0 - b1) * g[i];
+                x[i] -= 0.01 * (if step == 0.0 { 0.0 } else { step.signum() } + decay * x[i]);
+                m[i] = b2 * m[i] + (1.0 - b2) * g[i];
+            }
+        });
+        let config = LionConfig::new().with_beta_1(b1 as f32).with_beta_2(b2 as f32).with_weight_decay(decay as f32);
+        close(&after_ten(config.init(), 0.01), &expected, 2e-6);
+    }
 }
 
 #[test]
 fn lamb_follows_its_paper() {
-    let mut memory = Memory::default();
-    let expected = reference(10, |t, x, g, _| {
-        let size = x.len();
-        let mut direction = vec![0.0; size];
-        for i in 0..size {
-            let m = memory.get(size, "m");
-            m[i] = 0.9 * m[i] + 0.1 * g[i];
-            let m = m[i] / (1.0 - 0.9f64.powi(t as i32));
-            let v = memory.get(size, "v");
-            v[i] = 0.999 * v[i] + 0.001 * g[i] * g[i];
-            let v = v[i] / (1.0 - 0.999f64.powi(t as i32));
-            direction[i] = m / (v.sqrt() + 1e-6) + 0.05 * x[i];
-        }
-        let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
-        let ratio = norm(x) / norm(&direction);
-        for i in 0..size {
-            x[i] -= 0.01 * ratio * direction[i];
-        }
-    });
-    close(&after_ten(LambConfig::new().with_weight_decay(0.05).init(), 0.01), &expected, 5e-6);
+    for (b1, b2, epsilon, decay, trust) in [(0.9, 0.999, 1e-6, 0.05, true), (0.8, 0.99, 1e-3, 0.05, false), (0.85, 0.98, 1e-2, 0.0, true)] {
+        let mut memory = Memory::default();
+        let expected = reference(10, |t, x, g, _| {
+            let size = x.len();
+            let mut direction = vec![0.0; size];
+            for i in 0..size {
+                let m = memory.get(size, "m");
+                m[i] = b1 * m[i] + (1.0 - b1) * g[i];
+                let m = m[i] / (1.0 - f64::powi(b1, t as i32));
+                let v = memory.get(size, "v");
+                v[i] = b2 * v[i] + (1.0 - b2) * g[i] * g[i];
+                let v = v[i] / (1.0 - f64::powi(b2, t as i32));
+                direction[i] = m / (v.sqrt() + epsilon) + decay * x[i];
+            }
+            let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
+            let ratio = if trust { norm(x) / norm(&direction) } else { 1.0 };
+            for i in 0..size {
+                x[i] -= 0.01 * ratio * direction[i];
+            }
+        });
+        let config = LambConfig::new().with_beta_1(b1 as f32).with_beta_2(b2 as f32).with_epsilon(epsilon as f32);
+        close(&after_ten(config.with_weight_decay(decay as f32).with_use_trust_ratio(trust).init(), 0.01), &expected, 5e-6);
+    }
 }
 
 #[test]
 fn adan_follows_its_paper() {
-    for no_prox in [false, true] {
+    for (no_prox, b1, b2, b3, epsilon) in [(false, 0.98, 0.92, 0.99, 1e-8), (true, 0.98, 0.92, 0.99, 1e-8), (false, 0.9, 0.8, 0.95, 1e-2)] {
         let mut memory = Memory::default();
         let expected = reference(10, |t, x, g, _| {
             let size = x.len();
+            let started = |beta: f64| 1.0 - beta.powi(t as i32);
             for i in 0..size {
                 let change = if t == 1 { 0.0 } else { g[i] - memory.get(size, "last")[i] };
                 let m = memory.get(size, "m");
-                m[i] = 0.98 * m[i] + 0.02 * g[i];
-                let m = m[i] / (1.0 - 0.98f64.powi(t as i32));
+                m[i] = b1 * m[i] + (1.0 - b1) * g[i];
+                let m = m[i] / started(b1);
                 let d = memory.get(size, "d");
-                d[i] = 0.92 * d[i] + 0.08 * change;
-                let d = d[i] / (1.0 - 0.92f64.powi(t as i32));
+                d[i] = b2 * d[i] + (1.0 - b2) * change;
+                let d = d[i] / started(b2);
                 let n = memory.get(size, "n");
-                n[i] = 0.99 * n[i] + 0.01 * (g[i] + 0.92 * change).powi(2);
-                let n = n[i] / (1.0 - 0.99f64.powi(t as i32));
-                let step = 0.01 * (m + 0.92 * d) / (n.sqrt() + 1e-8);
+                n[i] = b3 * n[i] + (1.0 - b3) * (g[i] + b2 * change).powi(2);
+                let n = n[i] / started(b3);
+                let step = 0.01 * (m + b2 * d) / (n.sqrt() + epsilon);
                 x[i] = if no_prox { x[i] * (1.0 - 0.01 * 0.1) - step } else { (x[i] - step) / (1.0 + 0.01 * 0.1) };
                 memory.get(size, "last")[i] = g[i];
             }
         });
-        let config = AdanConfig::new().with_weight_decay(0.1).with_no_prox(no_prox);
+        let config = AdanConfig::new().with_weight_decay(0.1).with_no_prox(no_prox).with_epsilon(epsilon as f32);
+        let config = config.with_beta_1(b1 as f32).with_beta_2(b2 as f32).with_beta_3(b3 as f32);
         close(&after_ten(config.init(), 0.01), &expected, 5e-6);
     }
 }
 
 #[test]
 fn adafactor_follows_its_paper() {
-    for scale_parameter in [false, true] {
+    // Added to squares, least size of a parameter, greatest size of a step, decay, and whether rates are relative to time and to the parameter.
+    let options = [
+        (1e-30, 1e-3, 1.0, -0.8, true, false),
+        (1e-30, 1e-3, 1.0, -0.8, true, true),
+        (1e-30, 1e-3, 1.0, -0.8, false, false),
+        (1e-2, 10.0, 0.5, -0.6, false, true),
+    ];
+    for (epsilon_1, epsilon_2, clip, power, relative, scale_parameter) in options {
         let mut memory = Memory::default();
         let expected = reference(10, |t, x, g, [rows, columns]| {
             let size = x.len();
-            let keep = 1.0 - (t as f64).powf(-0.8);
-            let square: Vec<f64> = g.iter().map(|g| g * g + 1e-30).collect();
+            let keep = 1.0 - (t as f64).powf(power);
+            let square: Vec<f64> = g.iter().map(|g| g * g + epsilon_1).collect();
             let mut step = vec![0.0; size];
             if rows > 1 {
                 for row in 0..rows {
@@ -212,17 +227,47 @@ fn adafactor_follows_its_paper() {
                 }
             }
             let rms = |values: &[f64]| (values.iter().map(|value| value * value).sum::<f64>() / values.len() as f64).sqrt();
-            let excess = rms(&step).max(1.0);
-            let mut rate = 0.5f64.min(1.0 / (t as f64).sqrt());
+            let excess = (rms(&step) / clip).max(1.0);
+            let mut rate = if relative { 0.5f64.min(1.0 / (t as f64).sqrt()) } else { 0.5 };
             if scale_parameter {
-                rate *= rms(x).max(1e-3);
+                rate *= rms(x).max(epsilon_2);
             }
             for i in 0..size {
                 x[i] -= rate * 0.01 * x[i] + rate * step[i] / excess;
             }
         });
-        let config = AdafactorConfig::new().with_weight_decay(0.01).with_scale_parameter(scale_parameter);
+        let config = AdafactorConfig::new().with_weight_decay(0.01).with_scale_parameter(scale_parameter).with_relative_step(relative);
+        let config = config.with_epsilon_1(epsilon_1 as f32).with_epsilon_2(epsilon_2 as f32).with_clip_threshold(clip as f32).with_decay_rate(power);
         close(&after_ten(config.init(), 0.5), &expected, 1e-4);
+    }
+}
+
+#[test]
+fn adamw_decays_with_caution_for_ten_steps() {
+    let (b1, b2, epsilon, decay) = (0.8, 0.99, 1e-3, 0.5);
+    for amsgrad in [false, true] {
+        let mut memory = Memory::default();
+        let expected = reference(10, |t, x, g, _| {
+            let size = x.len();
+            for i in 0..size {
+                let m = memory.get(size, "m");
+                m[i] = b1 * m[i] + (1.0 - b1) * g[i];
+                let m = m[i] / (1.0 - f64::powi(b1, t as i32));
+                let v = memory.get(size, "v");
+                v[i] = b2 * v[i] + (1.0 - b2) * g[i] * g[i];
+                let now = v[i];
+                let most = &mut memory.get(size, "most")[i];
+                *most = most.max(now);
+                let v = if amsgrad { *most } else { now };
+                let step = m / ((v / (1.0 - f64::powi(b2, t as i32))).sqrt() + epsilon);
+                // Only what the step moves towards zero decays.
+                let decayed = if step * x[i] < 0.0 { x[i] } else { x[i] * (1.0 - 0.1 * decay) };
+                x[i] = decayed - 0.1 * step;
+            }
+        });
+        let config = AdamWConfig::new().with_beta_1(b1 as f32).with_beta_2(b2 as f32).with_epsilon(epsilon as f32).with_amsgrad(amsgrad);
+        let config = config.with_weight_decay(decay as f32).with_cautious_weight_decay(true);
+        close(&after_ten(config.init(), 0.1), &expected, 1e-5);
     }
 }
 
@@ -254,9 +299,12 @@ fn transposed(a: &[f64], [n, m]: [usize; 2]) -> Vec<f64> {
     (0..n * m).map(|at| a[at % n * m + at / n]).collect()
 }
 
+/// How rates fit the shape, decay, number of iterations, and whether the gradient is added to the velocity.
+type MuonOptions = (AdjustLrFn, f64, usize, bool);
+
 /// Ten steps of Muon in double precision; PyTorch's takes the same (its running average is this velocity times a constant, which the normalisation
 /// takes away), in half precision.
-fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], adjust: AdjustLrFn, decay: f64) -> Vec<f64> {
+fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], (adjust, decay, iterations, nesterov): MuonOptions) -> Vec<f64> {
     let (a, b, c) = (3.4445, -4.775, 2.0315);
     let (lr, momentum) = (0.1, 0.95);
     let (rows, columns) = (shape[0] as f64, shape[1] as f64);
@@ -268,13 +316,13 @@ fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], 
     for step in 0..10 {
         let g = gradient(step);
         velocity.iter_mut().zip(&g).for_each(|(v, g)| *v = momentum * *v + g);
-        let ahead: Vec<f64> = velocity.iter().zip(&g).map(|(v, g)| g + momentum * v).collect();
+        let ahead: Vec<f64> = velocity.iter().zip(&g).map(|(v, g)| if nesterov { g + momentum * v } else { *v }).collect();
         let wide = shape[0] <= shape[1];
         let [n, m] = if wide { shape } else { [shape[1], shape[0]] };
         let mut o = if wide { ahead } else { transposed(&ahead, shape) };
         let norm = o.iter().map(|o| o * o).sum::<f64>().sqrt() + 1e-7;
         o.iter_mut().for_each(|o| *o /= norm);
-        for _ in 0..5 {
+        for _ in 0..iterations {
             let gram = product(&o, &transposed(&o, [n, m]), [n, m, n]);
             let square = product(&gram, &gram, [n, n, n]);
             let quintic: Vec<f64> = gram.iter().zip(square).map(|(gram, square)| b * gram + c * square).collect();
@@ -289,13 +337,16 @@ fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], 
 #[test]
 fn muon_follows_its_paper() {
     for shape in [[2, 3], [4, 2], [3, 3]] {
-        for (adjust, decay) in [(AdjustLrFn::Original, 0.0), (AdjustLrFn::MatchRmsAdamW, 0.1)] {
+        let options = [(AdjustLrFn::Original, 0.0, 5, true), (AdjustLrFn::MatchRmsAdamW, 0.1, 5, true), (AdjustLrFn::Original, 0.1, 3, false)];
+        for options in options {
+            let (adjust, decay, iterations, nesterov) = options;
             let count = shape[0] * shape[1];
             let gradient = |step: usize| (0..count).map(|at| ((step * 7 + at * 5 + 3) % 11) as f64 * 0.25 - 1.1).collect::<Vec<f64>>();
             let start: Vec<f64> = (0..count).map(|at| at as f64 * 0.5 - 1.0).collect();
             let single = |values: &[f64]| TensorData::new(values.iter().map(|value| *value as f32).collect::<Vec<f32>>(), shape);
             let mut model = One { at: Param::from_tensor(Tensor::from_data(single(&start), &device())) };
-            let config = MuonConfig::new().with_adjust_lr_fn(adjust);
+            let momentum = MomentumConfig::new().with_momentum(0.95).with_dampening(0.0).with_nesterov(nesterov);
+            let config = MuonConfig::new().with_adjust_lr_fn(adjust).with_ns_steps(iterations).with_momentum(momentum);
             let mut optimizer = config.with_weight_decay((decay > 0.0).then(|| WeightDecayConfig::new(decay as f32))).init();
             for step in 0..10 {
                 let mut gradients = GradientsParams::new();
@@ -303,7 +354,7 @@ fn muon_follows_its_paper() {
                 model = optimizer.step(0.1, model, gradients);
             }
             let found = model.at.val().into_data().try_to_vec::<f32>().unwrap();
-            close(&found, &muon(shape, gradient, &start, adjust, decay), 2e-4);
+            close(&found, &muon(shape, gradient, &start, options), 2e-4);
         }
     }
 }
@@ -403,6 +454,40 @@ fn ten_calls_of_lbfgs_equal_pytorchs() {
             close(&model.at.val().into_data().try_to_vec::<f32>().unwrap(), &after[step * 6..step * 6 + 6], 2e-3);
         }
     }
+}
+
+#[test]
+fn lbfgs_stops_where_it_is_told() {
+    let evaluations = |config: LBFGSConfig| {
+        let mut count = 0;
+        let model = One { at: Param::from_tensor(Tensor::from_floats([[-1.2, 1.0]], &device())) };
+        config.init().step(0.001, model, |model| {
+            count += 1;
+            rosenbrock(model)
+        });
+        count
+    };
+    let config = || LBFGSConfig::new().with_max_iter(12);
+    assert_eq!(evaluations(config()), 12);
+    assert_eq!(evaluations(config().with_max_eval(Some(5))), 5);
+    // The first gradient's greatest part is 215.6; a change of the parameters of one is more than any step here makes.
+    assert_eq!(evaluations(config().with_tolerance_grad(300.0)), 1);
+    assert!(evaluations(config().with_tolerance_change(1.0)) <= 2);
+}
+
+#[test]
+fn lbfgs_goes_on_from_its_record_exactly() {
+    let start = || One { at: Param::from_tensor(Tensor::from_floats([[-1.2, 1.0]], &device())) };
+    let make = || LBFGSConfig::new().with_max_iter(3).init();
+    let mut optimizer = make();
+    let (mut model, _) = optimizer.step(0.001, start(), rosenbrock);
+    let mut loaded = make().from_bytes(optimizer.into_bytes().unwrap()).unwrap();
+    let mut copy = model.clone();
+    for _ in 0..3 {
+        (model, _) = optimizer.step(0.001, model, rosenbrock);
+        (copy, _) = loaded.step(0.001, copy, rosenbrock);
+    }
+    copy.at.val().into_data().assert_eq(&model.at.val().into_data(), true);
 }
 
 #[test]

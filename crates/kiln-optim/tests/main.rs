@@ -4,6 +4,7 @@ mod algorithms;
 mod averages;
 mod clipping;
 mod groups;
+mod launches;
 mod problem;
 mod records;
 mod schedulers;

@@ -11,7 +11,7 @@ use std::process::Command;
 const FACADE: &str = "kiln";
 
 /// The features of the facade that the list was made with and that are not among the default ones.
-const FEATURES: &str = "kiln/linalg,kiln/signal";
+const FEATURES: &str = "kiln/linalg,kiln/signal,kiln/pytorch";
 
 /// One documented crate.
 struct Crate {

@@ -113,16 +113,15 @@ impl CrossEntropyLoss {
             };
             losses = losses * (1.0 - smoothing) - all * (smoothing / classes as f64);
         }
-        let device = losses.device();
-        let dtype = losses.dtype();
-        let shares = weight_of_target.unwrap_or_else(|| Tensor::ones([batch, 1], (&device, dtype)));
-        match padding {
-            Some(padding) => {
+        match (padding, weight_of_target) {
+            (None, None) => losses.mean(),
+            (None, Some(shares)) => losses.sum() / shares.sum(),
+            (Some(padding), shares) => {
+                let options = (&losses.device(), losses.dtype());
+                let shares = shares.unwrap_or_else(|| Tensor::ones([batch, 1], options));
                 let losses = losses.mask_fill(padding.clone(), 0.0);
                 losses.sum() / shares.mask_fill(padding, 0.0).sum()
             }
-            None if self.weights.is_none() => losses.mean(),
-            None => losses.sum() / shares.sum(),
         }
     }
 
