@@ -91,6 +91,37 @@ fn a_save_that_fails_leaves_the_old_file_and_no_scratch() {
     assert_eq!(folder.names(), ["model.bpk"]);
 }
 
+/// Names the file that the test below saves to in a process of its own.
+const CRASH: &str = "KILN_TEST_CRASH_WHILE_SAVING_TO";
+
+#[test]
+fn a_crash_during_a_save_leaves_the_old_file() {
+    let big = 1 << 20;
+    if let Some(path) = std::env::var_os(CRASH) {
+        // A first tensor that is written for sure, then the process ends.
+        let crashing = PackTensor::deferred("crashing".into(), DType::U8, [1], None, 1, || std::process::abort());
+        let result = Writer::new(vec![bytes_tensor("new", big), crashing]).write_to_file(path);
+        unreachable!("the process ended before {result:?}");
+    }
+    let folder = Folder::new();
+    let path = folder.0.join("model.bpk");
+    Writer::new(vec![bytes_tensor("old", 9)]).write_to_file(&path).expect("writable");
+    let old = fs::read(&path).expect("readable");
+    let program = std::env::current_exe().expect("tests are programs");
+    let crash = std::process::Command::new(program)
+        .args(["--exact", "burnpack_files::a_crash_during_a_save_leaves_the_old_file", "--nocapture"])
+        .env(CRASH, &path)
+        .output()
+        .expect("the program starts again");
+    assert!(!crash.status.success());
+    assert!(fs::read(&path).expect("readable") == old);
+    let scratch = folder.names().into_iter().find(|name| name != "model.bpk").expect("the crash left its scratch file");
+    assert!(fs::metadata(folder.0.join(scratch)).expect("is there").len() >= big as u64, "the crash came before the file was begun");
+    // The next save is not in its way.
+    Writer::new(vec![bytes_tensor("new", 3)]).write_to_file(&path).expect("writable");
+    assert!(Reader::open(&path).expect("readable").entry("new").is_some());
+}
+
 #[test]
 fn a_scratch_file_is_beside_its_destination_until_committed() {
     use std::io::Write;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use kiln_cpu::CpuRuntime;
 use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, Program, Runtime, RuntimeError};
 use kiln_module::module::{Module, Param};
-use kiln_optim::{AdamConfig, AdamWConfig, GradientsParams, LionConfig, ModuleOptimizer, RmsPropConfig, SgdConfig};
+use kiln_optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer, SgdConfig};
 use kiln_tensor::{Device, Tensor};
 
 /// The CPU, with the launches and kernels of every program that it was given.
@@ -72,15 +72,13 @@ struct Many {
     vectors: Vec<Param<Tensor<1>>>,
 }
 
+/// An optimizer's name and how it is made.
+type Make = (&'static str, fn() -> ModuleOptimizer);
+
 #[test]
 fn all_updates_of_a_step_are_one_launch_of_one_program() {
-    let optimizers: [(&str, fn() -> ModuleOptimizer); 5] = [
-        ("sgd", || SgdConfig::new().init()),
-        ("adam", || AdamConfig::new().with_amsgrad(true).init()),
-        ("adamw", || AdamWConfig::new().init()),
-        ("lion", || LionConfig::new().init()),
-        ("rmsprop", || RmsPropConfig::new().with_centered(true).init()),
-    ];
+    let optimizers: [Make; 3] =
+        [("sgd", || SgdConfig::new().init()), ("adam", || AdamConfig::new().with_amsgrad(true).init()), ("adamw", || AdamWConfig::new().init())];
     for (name, make) in optimizers {
         let programs = Arc::new(Mutex::new(Vec::new()));
         let device = Device::with_runtime("cpu", Arc::new(Watched { cpu: CpuRuntime::global(), programs: programs.clone() }));
@@ -90,7 +88,7 @@ fn all_updates_of_a_step_are_one_launch_of_one_program() {
             vectors: (0..12).map(|n| Param::from_tensor(Tensor::ones([2 + n], &tracked))).collect(),
         };
         let mut optimizer = make();
-        for step in 0..4 {
+        for step in 0..6 {
             let mut gradients = GradientsParams::new();
             model.matrices.iter().for_each(|param| gradients.register(param.id, Tensor::<2>::ones(param.lazy_shape(), &device)));
             model.vectors.iter().for_each(|param| gradients.register(param.id, Tensor::<1>::ones(param.lazy_shape(), &device)));
@@ -101,13 +99,12 @@ fn all_updates_of_a_step_are_one_launch_of_one_program() {
             device.sync().unwrap();
             let after = device.trace_stats();
             assert_eq!(after.runs - before.runs, 1, "{name}: runs of step {step}");
-            // The state begins with the first step, and its memory is reused from the second on.
+            let programs = programs.lock().unwrap();
+            assert!(programs.iter().all(|(launches, kernels)| *launches == 1 && *kernels <= 24), "{name}, step {step}: {programs:?}");
+            // The state begins with the first step, its memory is reused from the second on; AMSGrad's maximum begins as the second moment itself.
             match step {
-                0 | 1 => {
-                    let programs = programs.lock().unwrap();
-                    assert!(programs.iter().all(|(launches, kernels)| *launches == 1 && *kernels <= 24), "{name}, step {step}: {programs:?}");
-                    assert_eq!(programs.len(), 1, "{name}, step {step}");
-                }
+                0 | 1 => assert_eq!(programs.len(), 1, "{name}, step {step}"),
+                2 => {}
                 _ => assert_eq!(after.compiles, before.compiles, "{name}: step {step} was compiled anew"),
             }
         }
