@@ -65,7 +65,7 @@ impl TraceCell {
         for o in operands {
             inputs.push(trace.operand(o));
         }
-        let slot = Slot::pending(dims, dtype, self, trace.number, trace.len());
+        let slot = trace.slot(dims, dtype, self);
         trace.push(op, inputs, &slot, stated);
         if trace.is_full() {
             drop(trace);
@@ -84,7 +84,7 @@ impl TraceCell {
         let node = trace.len();
         let mut slots = SmallVec::new();
         for (i, (dims, dtype)) in results.iter().enumerate() {
-            let slot = Slot::pending(dims.clone(), *dtype, self, trace.number, trace.len());
+            let slot = trace.slot(dims.clone(), *dtype, self);
             match i {
                 0 => trace.push(op.clone(), inputs.clone(), &slot, true),
                 _ => trace.push(Op::Get(i as u32), OpInputs::from_slice(&[NodeId(node)]), &slot, true),

@@ -5,8 +5,9 @@ use core::hash::{BuildHasherDefault, Hash, Hasher};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use hashbrown::HashMap;
-use kiln_ir::{Buffer, DType, Elementwise, NodeId, Op, OpInputs};
+use kiln_ir::{Buffer, DType, Dims, Elementwise, NodeId, Op, OpInputs};
 
+use super::TraceCell;
 use super::hash::Hash128;
 use super::slot::Slot;
 use crate::raw::RawTensor;
@@ -27,6 +28,9 @@ pub(crate) fn bound_nodes(nodes: Option<usize>) {
 const MIN_HELD: u64 = 256 << 20;
 /// See [`MIN_HELD`].
 const HELD_PART: u64 = 8;
+
+/// Slots kept for later recordings: those of a training step, in a few hundred kilobytes.
+const MAX_SPARE: usize = 2048;
 
 /// Recordings are numbered through the process; 0 is never used.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
@@ -106,13 +110,15 @@ pub(crate) struct Recording {
     by_slot: HashMap<usize, u32, BuildHasherDefault<AddressHasher>>,
     /// Bytes of all inputs.
     held: usize,
-    /// How many bytes may be held by this recording alone.
     /// Number of nodes at which the trace is flushed.
     max_nodes: u32,
+    /// How many bytes may be held by this recording alone.
     max_held: usize,
     /// When to look next how many are.
     next_scan: usize,
     full: bool,
+    /// Slots of earlier recordings that nobody holds, to be used again.
+    spare: Vec<Arc<Slot>>,
     /// Scratch of a flush: live nodes, donated inputs.
     pub(super) live: Vec<u32>,
     pub(super) donated: Vec<bool>,
@@ -138,6 +144,7 @@ impl Recording {
             max_held,
             next_scan: max_held,
             full: false,
+            spare: Vec::new(),
             live: Vec::new(),
             donated: Vec::new(),
             buffers: Default::default(),
@@ -147,7 +154,14 @@ impl Recording {
     /// Empties it for reuse under a new number.
     pub fn reset(&mut self) {
         self.number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        self.nodes.clear();
+        for node in self.nodes.drain(..) {
+            if let Some(mut slot) = node.slot
+                && self.spare.len() < MAX_SPARE
+                && Slot::clear(&mut slot)
+            {
+                self.spare.push(slot);
+            }
+        }
         self.ops.clear();
         self.inputs.clear();
         self.args.clear();
@@ -160,6 +174,16 @@ impl Recording {
         self.full = false;
         self.live.clear();
         self.donated.clear();
+    }
+
+    /// The slot of the next node.
+    #[inline]
+    pub fn slot(&mut self, dims: Dims, dtype: DType, cell: &'static TraceCell) -> Arc<Slot> {
+        let (number, node) = (self.number, self.len());
+        match self.spare.pop() {
+            Some(slot) => Slot::renew(slot, dims, dtype, cell, number, node),
+            None => Slot::pending(dims, dtype, cell, number, node),
+        }
     }
 
     /// Number of nodes.

@@ -33,6 +33,35 @@ impl Slot {
         Arc::new(Slot { dims, dtype, cell, place: AtomicU64::new(number << NODE_BITS | node as u64), value: spin::Once::new(), quantized: None })
     }
 
+    /// Makes a slot that nobody else holds forget its result, for [`Slot::renew`]. False if somebody holds it.
+    #[inline]
+    pub fn clear(slot: &mut Arc<Self>) -> bool {
+        match Arc::get_mut(slot) {
+            Some(slot) => {
+                if slot.value.is_completed() {
+                    slot.value = spin::Once::new();
+                }
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// As [`Slot::pending`], in the memory of a slot that was cleared.
+    #[inline]
+    pub fn renew(mut slot: Arc<Self>, dims: Dims, dtype: DType, cell: &'static TraceCell, number: u64, node: u32) -> Arc<Self> {
+        match Arc::get_mut(&mut slot) {
+            Some(old) => {
+                old.dims = dims;
+                old.dtype = dtype;
+                old.cell = cell;
+                *old.place.get_mut() = number << NODE_BITS | node as u64;
+                slot
+            }
+            None => Self::pending(dims, dtype, cell, number, node),
+        }
+    }
+
     /// A slot whose elements are known.
     pub fn settled(dims: Dims, dtype: DType, cell: &'static TraceCell, value: Result<Buffer, RuntimeError>) -> Arc<Self> {
         Arc::new(Slot { dims, dtype, cell, place: AtomicU64::new(0), value: spin::Once::initialized(value), quantized: None })
