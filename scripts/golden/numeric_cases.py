@@ -218,6 +218,9 @@ def bends():
         "softsign": (F.softsign, [0.0, 1.0, -1.0]),
         "abs": (torch.abs, [0.0, -1.0, 1.0]),
         "prelu": (lambda x: F.prelu(x, torch.tensor([0.25])), [0.0, -1.0, 1.0]),
+        "clamp": (lambda x: x.clamp(-1.0, 1.0), [-1.0, 1.0, 0.0, 2.0, -2.0]),
+        "clamp_min": (lambda x: x.clamp(min=0.5), [0.5, 1.0, 0.0]),
+        "clamp_max": (lambda x: x.clamp(max=0.5), [0.5, 1.0, 0.0]),
     }
     for name, (f, values) in table.items():
         x = torch.tensor(values, requires_grad=True)

@@ -238,6 +238,9 @@ fn slopes_where_functions_bend() {
             "softsign" => act::softsign(x.clone()),
             "abs" => x.clone().abs(),
             "prelu" => act::prelu(x.clone(), Tensor::from_data([0.25], &Device::default())),
+            "clamp" => x.clone().clamp(-1.0, 1.0),
+            "clamp_min" => x.clone().clamp_min(0.5),
+            "clamp_max" => x.clone().clamp_max(0.5),
             other => panic!("no test for {other}"),
         };
         Graded::new(case, y).of("x", &x);

@@ -3,6 +3,7 @@ use kiln_ir::{DType, Dims, Elementwise, Op, dims, table::Gives};
 
 use super::{RawTensor, apply, arg, constant, emit, refuse};
 use crate::Scalar;
+use crate::autodiff::{self, Keep};
 use crate::trace::Operand;
 
 /// The result's dtype of a two-operand row, if it takes operands of these dtypes.
@@ -158,17 +159,25 @@ impl RawTensor {
         emit(Op::Cast, &[Operand::Tensor(self)], self.slot.dims.clone(), dtype, true)
     }
 
-    /// Limits to `[min, max]`; NaN stays NaN.
+    /// Limits to `[min, max]`; NaN stays NaN. The slope is 0 outside of the range and at its ends, as PyTorch has it.
     #[track_caller]
     pub fn clamp(&self, min: Option<Scalar>, max: Option<Scalar>) -> RawTensor {
-        let mut x = self.clone();
+        let mut y = self.untracked();
         if let Some(min) = min {
-            x = x.with_scalar(Elementwise::Max, min);
+            y = y.with_scalar(Elementwise::Max, min);
         }
         if let Some(max) = max {
-            x = x.with_scalar(Elementwise::Min, max);
+            y = y.with_scalar(Elementwise::Min, max);
         }
-        x
+        autodiff::custom(&[self], y, Keep::Output, move |call| {
+            let mut dx = call.dy.clone();
+            for (op, bound) in [(Elementwise::Le, min), (Elementwise::Ge, max)] {
+                if let Some(bound) = bound {
+                    dx = dx.fill_constant(&call.output().with_scalar(op, bound), 0.0);
+                }
+            }
+            [Some(dx)].into()
+        })
     }
 
     /// `x * x`.
