@@ -33,7 +33,7 @@ fn settings_are_fixed_by_the_first_use() {
     let mut other = compiled();
     other.locked_settings();
     assert!(other.configure(IntDType::U8).is_err());
-    assert_eq!(other.settings().int_dtype, IntDType::I64);
+    assert_eq!(other.settings().int_dtype, IntDType::I32);
 }
 
 #[test]

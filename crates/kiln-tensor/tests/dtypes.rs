@@ -33,7 +33,7 @@ fn flexible_floats_stay_flexible() {
         assert_eq!(made.into_data().dtype(), DType::Flex32, "case {i}");
     }
     assert_eq!(x.clone().greater_elem(1.0).dtype(), DType::Bool(BoolStore::Native));
-    assert_eq!(x.clone().argmax(1).dtype(), DType::I64);
+    assert_eq!(x.clone().argmax(1).dtype(), DType::I32);
     assert_eq!(x.clone().int().float().dtype(), DType::F32);
     assert_eq!(x.clone().cast(FloatDType::F32).dtype(), DType::F32);
     assert_eq!(x.clone().cast(FloatDType::F32).cast(FloatDType::Flex32).dtype(), DType::Flex32);
@@ -66,7 +66,7 @@ fn stores_of_booleans_are_kept() {
         assert_eq!((data.dtype(), data.as_bytes().len()), (dtype, 2 * dtype.size()));
         assert_eq!(data.iter::<bool>().collect::<Vec<_>>(), [true, false]);
         assert_eq!(x.clone().float().greater_elem(0.5).dtype(), DType::Bool(BoolStore::Native));
-        assert_eq!(x.int().dtype(), DType::I64);
+        assert_eq!(x.int().dtype(), DType::I32);
     }
 }
 

@@ -50,7 +50,7 @@ fn a_transaction_keeps_the_order() {
     let data = Transaction::default().register(x.clone() + 1).register(x.clone().greater_scalar(1.5)).register(x.int()).execute();
     assert_eq!(data[0], TensorData::from([2.0f32, 3.0]));
     assert_eq!(data[1], TensorData::from([false, true]));
-    assert_eq!(data[2], TensorData::from([1i64, 2]));
+    assert_eq!(data[2], TensorData::from([1i32, 2]));
 }
 
 #[test]

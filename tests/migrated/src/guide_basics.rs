@@ -54,6 +54,9 @@ fn creation() {
     floats(Tensor::<1>::ones([2], &d).full_like(2.0), &[2.0, 2.0]);
     ints(Tensor::<2, Int>::eye(2, &d), &[1, 0, 0, 1]);
     ints(Tensor::<1, Int>::arange(2..5, &d), &[2, 3, 4]);
+    assert_eq!(Tensor::<1, Int>::arange(2..5, &d).into_data().try_to_vec::<i32>().unwrap(), [2, 3, 4]);
+    assert_eq!(t::<2>([[1.0, 3.0, 2.0]]).argmax(1).into_data().try_to_vec::<i32>().unwrap(), [1]);
+    assert_eq!(Tensor::<1, Int>::from_data([4i64, 5], &d).into_data(), TensorData::from([4i32, 5]));
     ints(Tensor::<1, Int>::arange_step(0..6, 2, &d), &[0, 2, 4]);
     ints(Tensor::<2, Int>::cartesian_grid::<_, 3>([1, 2], &d), &[0, 0, 0, 1]);
     let half = Tensor::<1>::zeros([2], (&d, DType::F16));

@@ -7,8 +7,8 @@ use burn::tensor::ops::{
     InterpolateMode, InterpolateOptions, MaxPoolOptions, PadMode, UnfoldOptions,
 };
 use burn::tensor::{
-    DType, Distribution, FloatDType, GradientCheckpointingStrategy, Gradients, Scalar, Tolerance, Transaction, activation, loss, module, read_sync,
-    try_read_sync,
+    DType, Distribution, FloatDType, GradientCheckpointingStrategy, Gradients, IntDType, Scalar, Tolerance, Transaction, activation, loss, module,
+    read_sync, try_read_sync,
 };
 
 fn device() -> Device {
@@ -207,7 +207,7 @@ fn devices() {
     ] {
         assert!(device.supports_dtype(dtype), "{dtype:?}");
     }
-    assert_eq!(device.settings().float_dtype, FloatDType::F32);
+    assert_eq!((device.settings().float_dtype, device.settings().int_dtype), (FloatDType::F32, IntDType::I32));
     assert!(Device::flex().configure(FloatDType::F64).is_err(), "a tensor was made before");
     let all = Device::enumerate(burn::tensor::DeviceType::Flex);
     assert_eq!(all.len(), 1);

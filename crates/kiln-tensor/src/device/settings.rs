@@ -40,9 +40,9 @@ impl DeviceSettings {
 }
 
 impl Default for DeviceSettings {
-    /// 32-bit floats, 64-bit integers, native bools.
+    /// 32-bit floats, 32-bit integers, native bools, as in Burn 0.22.
     fn default() -> Self {
-        Self::with_dtypes(FloatDType::F32, IntDType::I64, BoolStore::Native)
+        Self::with_dtypes(FloatDType::F32, IntDType::I32, BoolStore::Native)
     }
 }
 
