@@ -38,6 +38,7 @@ impl Place {
     }
 
     /// The types of the modules around, outermost first.
+    #[cfg(feature = "pytorch")]
     pub(crate) fn containers(&self) -> &[String] {
         &self.containers
     }

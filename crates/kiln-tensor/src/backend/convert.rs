@@ -4,9 +4,13 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
-use super::{Autodiff, Backend, BackendTypes, CheckpointStrategy, Dispatch, IntoGradientCheckpointingStrategy, Primitive};
+#[cfg(feature = "cpu")]
+use super::{Autodiff, CheckpointStrategy, IntoGradientCheckpointingStrategy};
+use super::{Backend, BackendTypes, Dispatch, Primitive};
+#[cfg(feature = "cpu")]
+use crate::api::DispatchAutodiffContext;
 use crate::api::kind::{Basic, Bool, Float, Int};
-use crate::api::{DispatchAutodiffContext, DispatchTensor, Tensor, TensorMetadata};
+use crate::api::{DispatchTensor, Tensor, TensorMetadata};
 use crate::dtype::DType;
 use crate::raw::RawTensor;
 
@@ -149,6 +153,7 @@ pub trait DispatchKindConversion<B: Backend>: Sized {
     fn from_backend(tensor: BackendTensor<B>) -> Self;
 }
 
+#[cfg(feature = "cpu")]
 fn backend_mismatch(tensor: &DispatchTensor, expected: &str) -> PrimitiveConversionError {
     PrimitiveConversionError::BackendMismatch(format!("expected {expected}, found a tensor of {:?}", tensor.device()))
 }
