@@ -9,6 +9,6 @@ pub struct Bare;
 #[derive(Module, Debug)]
 pub struct Skips {
     #[module(skip)]
-    bare: Bare, //~ `Bare` doesn't implement `Debug` //~ the trait bound `Bare: Clone` is not satisfied
+    bare: Bare, //~ `Bare` doesn't implement //~ the trait bound `Bare: Clone` is not satisfied
     size: usize,
 }
