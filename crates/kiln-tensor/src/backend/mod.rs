@@ -1,6 +1,6 @@
 //! The low-level view of tensors: backends as types, and the primitives that a [`Tensor`](crate::Tensor) is made of.
 //!
-//! Ordinary code needs none of this: a [`Device`](crate::Device) chooses where tensors live at run time. Code below that line, which adds an operation of its own, is generic over
+//! Ordinary code needs none of this: a [`Device`] chooses where tensors live at run time. Code below that line, which adds an operation of its own, is generic over
 //! [`Backend`]: it takes primitives out of a tensor with [`Tensor::try_into_primitive`](crate::Tensor::try_into_primitive), computes with the operations of
 //! [`FloatTensorOps`], [`LinalgOps`](crate::linalg::LinalgOps) or [`SignalOps`](crate::signal::SignalOps), and makes a tensor of the result with
 //! [`Tensor::from_primitive`](crate::Tensor::from_primitive).
