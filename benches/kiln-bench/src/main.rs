@@ -51,7 +51,7 @@ fn main() {
     // The GPU's workloads are others: those of the PyTorch program that they are compared with.
     #[cfg(feature = "cuda")]
     return match on_paper {
-        true => accelerator::run(&filter, list, true, &kiln_tensor::Device::with_runtime("paper", std::sync::Arc::new(paper::Paper::new()))),
+        true => accelerator::run(&filter, list, true, &paper::device()),
         false => accelerator::run(&filter, list, false, &Device::cuda(0)),
     };
     #[cfg(not(feature = "cuda"))]

@@ -16,6 +16,7 @@ pub mod kernels;
 pub mod layout;
 pub mod lower;
 pub mod null;
+pub mod observed;
 pub mod plan;
 pub mod print;
 pub mod relation;

@@ -18,12 +18,20 @@ impl kiln_ir::runtime::Storage for NullStorage {
 /// The null device. Its limits can be chosen, so that any device's schedule can be looked at.
 pub struct Null {
     limits: Limits,
+    zeros: bool,
 }
 
 impl Null {
     /// A null device with these limits.
     pub fn new(limits: Limits) -> Self {
-        Null { limits }
+        Null { limits, zeros: false }
+    }
+
+    /// The device with zeros in whatever is read from it, for programs that read; without this reading fails.
+    #[must_use]
+    pub fn with_zeros(mut self) -> Self {
+        self.zeros = true;
+        self
     }
 
     /// Limits of a small CPU.
@@ -69,7 +77,11 @@ impl Runtime for Null {
         self.alloc(bytes.len())
     }
 
-    fn download(&self, _: &Buffer, _: &mut [u8]) -> Result<(), RuntimeError> {
+    fn download(&self, _: &Buffer, out: &mut [u8]) -> Result<(), RuntimeError> {
+        if self.zeros {
+            out.fill(0);
+            return Ok(());
+        }
         Err(RuntimeError::Unsupported(String::from("the null device has no data to read")))
     }
 

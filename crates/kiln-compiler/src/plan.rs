@@ -12,6 +12,8 @@ use crate::relation::canonical;
 
 /// A final kernel over inputs of at most this many bytes may wait for the others, to share a launch.
 const WAITING_BYTES: usize = 1 << 20;
+/// A kernel that leaves at most this many bytes in the arena may run before its turn, to share a launch.
+const EARLY_BYTES: usize = 1 << 16;
 /// Alignment of places in the arena.
 const ALIGN: usize = 64;
 
@@ -234,7 +236,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Topological order: as recorded, but small final kernels last, so that they share a launch.
+    /// Topological order: as recorded, but small final kernels come last, so that they share a launch, and kernels that leave little in the arena run
+    /// before their turn where they can share the launch before them.
     fn order(&self) -> Vec<u32> {
         let n = self.units.len();
         let mut waiting = vec![0usize; n];
@@ -245,31 +248,47 @@ impl Planner<'_> {
                 users[b as usize].push(u as u32);
             }
         }
-        let priority = |u: u32| {
-            let unit = &self.units[u as usize];
-            let last = users[u as usize].is_empty() && unit.kernels.iter().all(|k| matches!(k, Kernel::Fused(_)));
-            let mut held = 0;
-            unit.kernels.iter().for_each(|k| {
-                k.accesses(
-                    |b| {
-                        if !matches!(self.bufs[b.index()].place, Place::Input(_) | Place::Output(_)) {
-                            held += self.bufs[b.index()].bytes();
-                        }
-                    },
-                    |_| (),
-                )
-            });
-            (last && held <= WAITING_BYTES, unit.first, u)
+        let inside = |b: BufId| match self.bufs[b.index()].place {
+            Place::Input(_) | Place::Output(_) => 0,
+            Place::Arena(_) | Place::Unused => self.bufs[b.index()].bytes(),
         };
-        let mut ready: BinaryHeap<Reverse<(bool, kiln_ir::NodeId, u32)>> =
-            (0..n as u32).filter(|u| waiting[*u as usize] == 0).map(|u| Reverse(priority(u))).collect();
+        let loops: Vec<bool> = self.units.iter().map(|unit| unit.kernels.iter().all(|k| matches!(k, Kernel::Fused(_)))).collect();
+        // The launch of each unit; the last launch takes further units while it is all loops.
+        let (mut launch_of, mut last, mut open) = (vec![usize::MAX; n], 0, false);
+        // Units whose turn may come; those of them that may run before it, now or in the next launch.
+        let (mut ready, mut early, mut later) = (BinaryHeap::new(), BinaryHeap::new(), Vec::new());
+        let mut arrived: Vec<u32> = (0..n as u32).filter(|u| waiting[*u as usize] == 0).collect();
         let mut order = Vec::with_capacity(n);
-        while let Some(Reverse((_, _, u))) = ready.pop() {
+        loop {
+            for u in arrived.drain(..) {
+                let unit = &self.units[u as usize];
+                let (mut read, mut written) = (0, 0);
+                unit.kernels.iter().for_each(|k| k.accesses(|b| read += inside(b), |b| written += inside(b)));
+                let waits = users[u as usize].is_empty() && loops[u as usize] && read + written <= WAITING_BYTES;
+                ready.push(Reverse((waits, unit.first, u)));
+                if !waits && loops[u as usize] && written <= EARLY_BYTES {
+                    match self.edges[u as usize].iter().any(|b| launch_of[*b as usize] == last) {
+                        true => later.push(Reverse((unit.first, u))),
+                        false => early.push(Reverse((unit.first, u))),
+                    }
+                }
+            }
+            let pulled = if open { early.pop().map(|Reverse((_, u))| u) } else { None };
+            let Some(u) = pulled.or_else(|| ready.pop().map(|Reverse((_, _, u))| u)) else { break };
+            if launch_of[u as usize] != usize::MAX {
+                continue;
+            }
+            if !open || !loops[u as usize] || self.edges[u as usize].iter().any(|b| launch_of[*b as usize] == last) {
+                last += 1;
+                open = loops[u as usize];
+                early.extend(later.drain(..));
+            }
+            launch_of[u as usize] = last;
             order.push(u);
             for &v in &users[u as usize] {
                 waiting[v as usize] -= 1;
                 if waiting[v as usize] == 0 {
-                    ready.push(Reverse(priority(v)));
+                    arrived.push(v);
                 }
             }
         }

@@ -6,13 +6,13 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use kiln_ir::dims::numel;
 use kiln_ir::{Class, Graph, Limits, NodeId, Op};
 use smallvec::SmallVec;
 
 use crate::Options;
-use crate::groups::{Groups, Kind};
+use crate::groups::{Group, Groups, Kind};
 use crate::index::{Coord, Space};
 use crate::lower::{is_zero, through_view};
 use crate::relation::{Pattern, Relation, canonical, source};
@@ -89,10 +89,11 @@ pub fn schedule(graph: &Graph, limits: &Limits, options: &Options, lessons: &Les
     for k in 0..n {
         s.place(NodeId(k as u32));
     }
+    s.find_consumers();
+    s.merge_siblings();
     for g in s.group_of.iter_mut().flatten() {
         *g = s.groups.find(*g);
     }
-    s.find_consumers();
     s.decide_storage();
     s.give_groups_to_stored();
     Schedule { groups: s.groups, group_of: s.group_of, stored: s.stored, uniform: s.uniform }
@@ -346,6 +347,52 @@ impl Scheduler<'_> {
                 self.consumers[q.index()].push((NodeId(k as u32), grows));
             }
         }
+    }
+
+    /// Kernels that only end in results and read the same value element by element become one: the value is read once, and where one of them overwrites
+    /// it the others need not run first. Such are the updates of several states by a gradient that is in memory.
+    fn merge_siblings(&mut self) {
+        if !self.options.fuse {
+            return;
+        }
+        let mut readers: HashMap<NodeId, SmallVec<[u32; 2]>> = HashMap::new();
+        let finals: Vec<u32> = self.groups.alive().filter(|(g, group)| self.is_final(*g, group)).map(|(g, _)| g).collect();
+        for g in finals {
+            let mut own = g;
+            let (members, full) = (self.groups.get(g).members.clone(), self.groups.get(g).full);
+            let mut read: SmallVec<[NodeId; 8]> = SmallVec::new();
+            for m in members {
+                for &i in &self.graph.node(m).inputs {
+                    let (q, relation) = self.source(i);
+                    let inside = self.group(q) == Some(own);
+                    if relation == Relation::Aligned && !inside && !self.uniform[q.index()] && self.numel(q) == full && !read.contains(&q) {
+                        read.push(q);
+                    }
+                }
+            }
+            for q in read {
+                let others = readers.entry(q).or_default();
+                for o in others.iter() {
+                    let other = self.groups.find(*o);
+                    let (a, b) = (self.groups.get(other), self.groups.get(own));
+                    if other != own && a.full == b.full && a.members.len() + b.members.len() < MAX_MEMBERS && self.groups.merge(other, own) {
+                        own = other;
+                    }
+                }
+                others.push(own);
+            }
+        }
+    }
+
+    /// Whether a kernel is pointwise and nothing but its results is used outside of it.
+    fn is_final(&self, g: u32, group: &Group) -> bool {
+        group.kind == Kind::Fused
+            && group.pattern.is_none()
+            && group.members.iter().all(|m| {
+                self.graph.node(*m).op.is_elementwise()
+                    && !self.lessons.alone.contains(m)
+                    && self.consumers[m.index()].iter().all(|c| self.group(c.0) == Some(g))
+            })
     }
 
     /// Nodes that must be in memory whatever it costs: outputs and what kernels read that take whole tensors.

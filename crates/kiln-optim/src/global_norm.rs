@@ -1,5 +1,7 @@
 //! The norm of all gradients of a module together.
 
+use alloc::vec::Vec;
+
 use kiln_module::module::{Module, ModuleVisitor, Param};
 use kiln_tensor::Tensor;
 
@@ -30,9 +32,10 @@ impl GradientsParams {
     /// assert!((a - 0.6).abs() < 1e-5);
     /// ```
     pub fn global_norm<M: Module>(&self, module: &M) -> Option<Tensor<1>> {
-        let mut sum = Sum { gradients: self, squares: None };
-        module.visit(&mut sum);
-        sum.squares.map(Tensor::sqrt)
+        let mut squares = Squares { gradients: self, of_each: Vec::new() };
+        module.visit(&mut squares);
+        // One sum of all squares, in place of a chain of sums that wait for each other.
+        (!squares.of_each.is_empty()).then(|| Tensor::cat(squares.of_each, 0).sum().sqrt())
     }
 
     /// The gradients of `module`, scaled together so that their norm is at most `max_norm`, and the norm that they had; `None` without gradients.
@@ -48,24 +51,23 @@ impl GradientsParams {
     }
 }
 
-struct Sum<'a> {
+/// The sum of the squares of each gradient, on the device and of the type of the first.
+struct Squares<'a> {
     gradients: &'a GradientsParams,
-    squares: Option<Tensor<1>>,
+    of_each: Vec<Tensor<1>>,
 }
 
-impl ModuleVisitor for Sum<'_> {
+impl ModuleVisitor for Squares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         let Some(gradient) = self.gradients.get::<D>(param.id) else {
             return;
         };
         let squares = squares(gradient);
-        self.squares = Some(match self.squares.take() {
-            Some(sum) => {
-                let squares = squares.to_device(&sum.device()).cast(sum.dtype());
-                sum + squares
-            }
+        let squares = match self.of_each.first() {
+            Some(first) => squares.to_device(&first.device()).cast(first.dtype()),
             None => squares,
-        });
+        };
+        self.of_each.push(squares);
     }
 }
 

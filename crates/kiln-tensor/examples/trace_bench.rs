@@ -1,70 +1,14 @@
 //! What recording, taping and replaying cost, on a device whose kernels do nothing.
 //!
 //! Budgets: 80 ns to record an op (drop and liveness scan included), 200 ns with tape, 1 µs for a cached flush plus 0.2 µs a kernel.
-use std::any::Any;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Instant;
 
-use kiln_ir::runtime::Storage;
-use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, Program, Runtime, RuntimeError};
+use kiln_compiler::null::Null;
+use kiln_ir::DType;
 use kiln_tensor::Device;
 use kiln_tensor::raw::{AttentionOptions, RawTensor};
-
-/// A device that hands out empty memory and runs nothing.
-struct Idle(Limits, Arc<Nothing>);
-
-#[derive(Debug)]
-struct Nothing;
-
-impl Storage for Nothing {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-impl Executable for Nothing {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-}
-
-impl Runtime for Idle {
-    fn limits(&self) -> &Limits {
-        &self.0
-    }
-    fn info(&self) -> DeviceInfo {
-        DeviceInfo { kind: "idle", name: "idle".into(), memory: 0 }
-    }
-    fn supports(&self, _: &Kernel) -> bool {
-        true
-    }
-    fn supports_dtype(&self, _: DType) -> bool {
-        true
-    }
-    fn alloc(&self, bytes: usize) -> Result<Buffer, RuntimeError> {
-        Ok(Buffer::new(Arc::new(Nothing), bytes))
-    }
-    fn upload(&self, bytes: &[u8]) -> Result<Buffer, RuntimeError> {
-        Ok(Buffer::new(Arc::new(Nothing), bytes.len()))
-    }
-    fn download(&self, _: &Buffer, _: &mut [u8]) -> Result<(), RuntimeError> {
-        Ok(())
-    }
-    fn compile(&self, _: Arc<Program>) -> Result<Arc<dyn Executable>, RuntimeError> {
-        Ok(self.1.clone())
-    }
-    fn run(&self, _: &dyn Executable, _: &[Buffer], _: &[Buffer], _: &[u64]) -> Result<(), RuntimeError> {
-        Ok(())
-    }
-    fn sync(&self) -> Result<(), RuntimeError> {
-        Ok(())
-    }
-    fn memory(&self) -> MemoryUse {
-        MemoryUse::default()
-    }
-    fn cleanup(&self) {}
-}
 
 /// Median nanoseconds of `f`, which does `n` things, for one of them.
 fn measure(name: &str, n: usize, mut f: impl FnMut()) {
@@ -83,8 +27,7 @@ fn measure(name: &str, n: usize, mut f: impl FnMut()) {
 }
 
 fn main() {
-    let limits = Limits { parallelism: 2, epilogues: true, conv_epilogues: true, channels_last: &[] };
-    let device = Device::with_runtime("idle", Arc::new(Idle(limits, Arc::new(Nothing))));
+    let device = Device::with_runtime("null", Arc::new(Null::new(Null::cpu_limits())));
     let input = |d: &Device| RawTensor::from_slice(d, &[16], DType::F32, &[1f32; 16]);
     let (x, y) = (input(&device), input(&device));
     let n = 1000;

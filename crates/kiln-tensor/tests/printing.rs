@@ -4,7 +4,7 @@ use std::sync::RwLock;
 
 use kiln_tensor::{BoolStore, DType, Int, Tensor, TensorData, bf16, f16};
 
-use crate::counting::{Counting, counting};
+use crate::counting::counting;
 
 /// Held while options are in force: by many readers, or by the one test that sets them.
 pub static OPTIONS: RwLock<()> = RwLock::new(());
@@ -67,7 +67,7 @@ fn only_what_is_shown_of_a_large_tensor_is_read() {
     let (device, counts) = counting();
     let x = Tensor::<1, Int>::arange(0..60_000, &device).reshape([300, 4, 50]);
     let text = x.to_string();
-    assert!(Counting::downloaded(&counts) <= 6 * 4 * 6 * 8, "{} bytes were read", Counting::downloaded(&counts));
+    assert!(counts.downloaded() <= 6 * 4 * 6 * 8, "{} bytes were read", counts.downloaded());
     assert!(text.contains(&x.to_data().to_string()), "the same as what the whole data prints");
     assert!(text.contains("shape:  [300, 4, 50],"));
     let small = Tensor::<1, Int>::arange(0..10, &device);

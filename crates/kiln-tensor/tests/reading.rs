@@ -8,7 +8,7 @@ use std::thread::Thread;
 
 use kiln_tensor::{Bool, Device, Int, Tensor, TensorData, Transaction, capture, read_sync};
 
-use crate::counting::{Counting, counting};
+use crate::counting::counting;
 
 /// Wakes the thread that waits.
 struct Parked(Thread);
@@ -62,12 +62,12 @@ fn a_transaction_runs_and_waits_once() {
     let (device, counts) = counting();
     let x = Tensor::<1>::from_data([1.0, 2.0], &device);
     device.sync().unwrap();
-    let (runs, syncs) = (Counting::runs(&counts), Counting::syncs(&counts));
+    let (runs, syncs) = (counts.runs(), counts.syncs());
     let (y, z, b) = (x.clone() * 2, x.clone().sum(), x.clone().greater_elem(1));
     let read: Vec<TensorData> = Transaction::default().register(y).register(z).register(b).register(x).execute();
     let expected = [TensorData::from([2.0f32, 4.0]), TensorData::from([3.0f32]), TensorData::from([false, true]), TensorData::from([1.0f32, 2.0])];
     assert_eq!(read, expected);
-    assert_eq!((Counting::runs(&counts) - runs, Counting::syncs(&counts) - syncs), (1, 0), "one run, and no waiting beside the copies");
+    assert_eq!((counts.runs() - runs, counts.syncs() - syncs), (1, 0), "one run, and no waiting beside the copies");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_transaction_starts_every_device_before_it_reads() {
     let y = Tensor::<1, Bool>::ones([2], &second).bool_not();
     let [a, b]: [TensorData; 2] = Transaction::default().register(x).register(y).execute().try_into().unwrap();
     assert_eq!((a, b), (TensorData::from([2.0f32, 2.0]), TensorData::from([false, false])));
-    assert_eq!((Counting::runs(&counts), Counting::runs(&others)), (1, 1));
+    assert_eq!((counts.runs(), others.runs()), (1, 1));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_captured_computation_is_compiled_once() {
     let (device, counts) = counting();
     let x = Tensor::<1>::from_data([1.0, 2.0], &device);
     let mut graph = capture(&device, || (x.clone() * 3).exp().log());
-    let (compiles, runs) = (device.trace_stats().compiles, Counting::runs(&counts));
+    let (compiles, runs) = (device.trace_stats().compiles, counts.runs());
     for _ in 0..5 {
         // SAFETY: a replay has no demands.
         let y = unsafe { graph.replay() };
@@ -94,5 +94,5 @@ fn a_captured_computation_is_compiled_once() {
         assert!(y.iter::<f32>().zip([3.0f32, 6.0]).all(|(a, b)| (a - b).abs() < 1e-5));
     }
     assert!(!graph.is_hardware());
-    assert_eq!((device.trace_stats().compiles, Counting::runs(&counts)), (compiles, runs + 5));
+    assert_eq!((device.trace_stats().compiles, counts.runs()), (compiles, runs + 5));
 }
