@@ -97,7 +97,9 @@ fn with_library(k: &ConvKernel, shape: Shape, bytes: usize, scratch: &mut Scratc
     let direct = direct(k, &dims, |b| scratch.program().buf(b).dtype);
     let out = direct.unwrap_or_else(|| scratch.buffer(k.dtype, numel(&dims)));
     let workspace = (bytes > 0).then(|| scratch.buffer(DType::U8, bytes));
+    let padding = render::padding::render(&shape, k.b, out, chip);
     let mut works = vec![Work::Convolution(Box::new(Convolution { shape, a: k.a, b: k.b, out, workspace }))];
+    works.extend(scratch.works(&padding));
     if direct.is_none() {
         works.extend(epilogue(k, &dims, out, row_major(&dims).into_iter().collect(), scratch, chip));
     }

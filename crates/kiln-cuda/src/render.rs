@@ -7,6 +7,7 @@ pub mod fused;
 pub mod gather;
 pub(crate) mod matvec;
 pub mod nest;
+pub mod padding;
 pub mod pool;
 pub mod reduction;
 pub mod rows;

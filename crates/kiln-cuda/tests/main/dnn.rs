@@ -3,8 +3,13 @@ use kiln_compiler::{Options, compile_with};
 use kiln_cuda::lowered::{Lowered, Work};
 use kiln_cuda::steps::Chip;
 use kiln_ir::op::ConvAttrs;
+use kiln_ir::dims::channels_last;
+use kiln_ir::interp::{self, Scalar, Tensor};
 use kiln_ir::{DType, Elementwise, Graph, Limits, Op, Program};
 use smallvec::SmallVec;
+
+use crate::oracle::{Draw, tolerance};
+use crate::{emulator, gpu};
 
 /// A convolution of bf16 with an activation.
 fn program(conv_epilogues: bool) -> Program {
@@ -55,4 +60,79 @@ fn what_the_library_cannot_do_runs_on_own_kernels() {
     let lowered = Lowered::new(&program(true), &Chip::of(90), false, Some(&mut |_| None)).unwrap();
     assert!(lowered.works().all(|w| matches!(w, Work::Launch { .. })), "{:?}", families(&lowered));
     assert!(families(&lowered).iter().any(|f| f.starts_with("conv")), "{:?}", families(&lowered));
+}
+
+/// The three products of a geometry beside a library that leaves the padding out, with factors that aren't finite here and there.
+#[track_caller]
+fn check_padding(dtype: DType, last: bool, case: (&[usize], &[usize], ConvAttrs)) {
+    let (x_dims, w_dims, attrs) = case;
+    let attrs = ConvAttrs { channels_last: last, ..attrs };
+    let order = |dims: &[usize]| if last { channels_last(dims) } else { dims.into() };
+    let mut draw = Draw(7);
+    let mut tensor = |dims: &[usize], odd: &[(usize, f64)]| {
+        let mut t = draw.tensor(dtype, dims, (-1.0, 1.0));
+        odd.iter().for_each(|(i, v)| t.set(i % t.len(), Scalar::Float(*v)));
+        t
+    };
+    let graph = |op: Op, a: &[usize], b: &[usize], out: Option<&[usize]>| {
+        let mut g = Graph::new();
+        let (a, b) = (g.input(a, dtype), g.input(b, dtype));
+        let y = match out {
+            None => g.add(op, &[a, b]),
+            Some(dims) => g.add_as(op, &[a, b], dims, dtype),
+        };
+        g.outputs = vec![y.unwrap()];
+        g
+    };
+    let (x_dims, w_dims) = (order(x_dims), order(w_dims));
+    let forward = graph(Op::Conv(attrs.clone()), &x_dims, &w_dims, None);
+    let y_dims = forward.node(forward.outputs[0]).dims.clone();
+    let odd = [(0, f64::INFINITY), (5, f64::NAN), (11, f64::NEG_INFINITY)];
+    let (x, w) = (tensor(&x_dims, &[]), tensor(&w_dims, &odd));
+    check_beside(&forward, &[x.clone(), w]);
+    let weight = graph(Op::ConvWeightGrad(attrs.clone()), &x_dims, &y_dims, Some(&w_dims));
+    for at in [0, 3, 17, 29] {
+        check_beside(&weight, &[x.clone(), tensor(&y_dims, &[(at, f64::INFINITY)])]);
+    }
+    check_beside(&weight, &[x.clone(), tensor(&y_dims, &[])]);
+    let input = graph(Op::ConvInputGrad(attrs), &y_dims, &w_dims, Some(&x_dims));
+    check_beside(&input, &[tensor(&y_dims, &[]), tensor(&w_dims, &odd)]);
+}
+
+#[track_caller]
+fn check_beside(graph: &Graph, inputs: &[Tensor]) {
+    let expected = interp::run(graph, inputs, &[]).unwrap();
+    let limits = Limits { parallelism: 264, epilogues: true, conv_epilogues: false, channels_last: &[] };
+    let program = compile_with(graph, &limits, &Options::default());
+    let got = match gpu::device() {
+        Some(gpu) => gpu::run(gpu, &program, inputs, &[], 1).unwrap(),
+        None if emulator::available() => emulator::run_with(&program, inputs, &[], &Chip::of(90), Some(&mut |_| Some(0))).unwrap(),
+        None => return,
+    };
+    for (bytes, e) in got.iter().zip(&expected) {
+        let t = Tensor::from_bytes(e.dtype, &e.dims, bytes);
+        for i in 0..e.len() {
+            let (a, b) = (t.get(i).float(), e.get(i).float());
+            let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 10.0 * tolerance(e.dtype) * b.abs().max(1.0);
+            assert!(same, "element {i} of {:?}: {a} is not {b}", &e.dims[..]);
+        }
+    }
+}
+
+fn padded(stride: &[usize], dilation: &[usize], padding: &[(usize, usize)], groups: usize) -> ConvAttrs {
+    let all = SmallVec::from_slice;
+    ConvAttrs { stride: all(stride), dilation: all(dilation), padding: SmallVec::from_slice(padding), groups, channels_last: false }
+}
+
+#[test]
+fn what_is_not_finite_meets_the_padding() {
+    for (n, dtype) in [DType::F32, DType::BF16, DType::F64, DType::F16].into_iter().enumerate() {
+        let last = n % 2 == 1;
+        check_padding(dtype, last, (&[2, 2, 5, 6], &[3, 2, 3, 3], padded(&[1, 1], &[1, 1], &[(1, 1), (1, 1)], 1)));
+        check_padding(dtype, !last, (&[1, 4, 7, 6], &[4, 2, 2, 3], padded(&[2, 1], &[1, 2], &[(0, 2), (2, 1)], 2)));
+    }
+    check_padding(DType::F32, false, (&[2, 2, 9], &[2, 2, 4], padded(&[3], &[2], &[(5, 4)], 1)));
+    check_padding(DType::F32, true, (&[1, 2, 3, 4, 3], &[2, 2, 2, 3, 2], padded(&[1, 2, 1], &[1, 1, 2], &[(1, 0), (1, 1), (0, 2)], 1)));
+    // Every window lies outside with some element, and one axis has no padding at all.
+    check_padding(DType::F32, false, (&[1, 1, 2, 4], &[2, 1, 5, 1], padded(&[1, 1], &[1, 1], &[(3, 3), (0, 0)], 1)));
 }

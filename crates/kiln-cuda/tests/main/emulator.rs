@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, OnceLock};
 
+use kiln_cuda::convolution::{Convolution, Probe};
 use kiln_cuda::lowered::{Lowered, Word, Work};
 use kiln_cuda::steps::{Chip, Source, fault};
+use kiln_ir::dims::{for_each_index, numel};
 use kiln_ir::interp::value::{read, write};
 use kiln_ir::interp::{Elements, Scalar, Tensor, run_kernel};
+use kiln_ir::kernel::ConvMode;
 use kiln_ir::{BufId, OutputSpec, Place, Program};
 
 const HEADER: &str = include_str!("emulator/cuda_on_host.h");
@@ -149,11 +152,66 @@ impl Elements for Memory<'_> {
     }
 }
 
+/// A convolution as a library does it: products with the padding are left out.
+fn convolve(c: &Convolution, memory: &mut Memory<'_>) -> Result<(), String> {
+    let s = &c.shape;
+    let (a, b, out) = match s.mode {
+        ConvMode::Forward => (&s.x, &s.w, &s.y),
+        ConvMode::InputGrad => (&s.y, &s.w, &s.x),
+        ConvMode::WeightGrad => (&s.x, &s.y, &s.w),
+    };
+    // Where element `i` of a dense `[n, c, spatial...]` lies.
+    let place = |dims: &[usize], i: usize| {
+        let (n, rest) = (i / numel(&dims[1..]), i % numel(&dims[1..]));
+        let (c, at) = (rest / numel(&dims[2..]), rest % numel(&dims[2..]));
+        (if s.attrs.channels_last { (n * numel(&dims[2..]) + at) * dims[1] + c } else { i }) as isize
+    };
+    let mut sums = vec![0.0f64; numel(out)];
+    let mut failed = Ok(());
+    let per_group = s.w[0] / s.attrs.groups;
+    for_each_index(&s.y, |at| {
+        for_each_index(&s.w[1..], |tap| {
+            let mut x = [at[0], at[1] / per_group * s.w[1] + tap[0]].to_vec();
+            for (d, k) in tap[1..].iter().enumerate() {
+                x.push((at[d + 2] * s.attrs.stride[d] + k * s.attrs.dilation[d]).wrapping_sub(s.attrs.padding[d].0));
+            }
+            if x.iter().zip(&s.x).any(|(i, n)| i >= n) {
+                return;
+            }
+            let flat = |dims: &[usize], index: &[usize]| index.iter().zip(dims).fold(0, |sum, (i, n)| sum * n + i);
+            let w: Vec<usize> = std::iter::once(&at[1]).chain(tap).copied().collect();
+            let (x, w, y) = (flat(&s.x, &x), flat(&s.w, &w), flat(&s.y, at));
+            let (i, j, o) = match s.mode {
+                ConvMode::Forward => (x, w, y),
+                ConvMode::InputGrad => (y, w, x),
+                ConvMode::WeightGrad => (x, y, w),
+            };
+            match (memory.load(c.a, place(a, i)), memory.load(c.b, place(b, j))) {
+                (Ok(l), Ok(r)) => sums[o] += l.float() * r.float(),
+                (Err(e), _) | (_, Err(e)) => failed = Err(e),
+            }
+        });
+    });
+    failed?;
+    sums.iter().enumerate().try_for_each(|(i, v)| memory.store(c.out, place(out, i), Scalar::Float(*v)))
+}
+
 /// Runs a program on the emulated GPU; kernels without a rendering are interpreted.
 pub fn run(program: &Program, inputs: &[Tensor], args: &[u64], chip: &Chip) -> Result<Vec<Vec<u8>>, String> {
+    run_with(program, inputs, args, chip, None)
+}
+
+/// The same beside a library of convolutions.
+pub fn run_with(
+    program: &Program,
+    inputs: &[Tensor],
+    args: &[u64],
+    chip: &Chip,
+    library_of_convolutions: Option<&mut Probe<'_>>,
+) -> Result<Vec<Vec<u8>>, String> {
     static LIBRARIES: Mutex<Vec<(PathBuf, libloading::Library)>> = Mutex::new(Vec::new());
     let bytes: Vec<Vec<u8>> = inputs.iter().map(Tensor::to_bytes).collect();
-    let lowered = Lowered::new(program, chip, false, None).map_err(|e| e.to_string())?;
+    let lowered = Lowered::new(program, chip, false, library_of_convolutions).map_err(|e| e.to_string())?;
     let mut own = lowered.program.clone();
     own.arena = lowered.arena;
     let mut memory = Memory::new(&own, &bytes);
@@ -172,7 +230,11 @@ pub fn run(program: &Program, inputs: &[Tensor], args: &[u64], chip: &Chip) -> R
                 }
                 continue;
             }
-            Work::Product(_) | Work::Convolution(_) => unreachable!("there are no libraries here"),
+            Work::Convolution(c) => {
+                convolve(c, &mut memory)?;
+                continue;
+            }
+            Work::Product(_) => unreachable!("there is no library of products here"),
         };
         let params: Vec<u64> = (words.iter())
             .map(|w| match *w {
