@@ -15,7 +15,7 @@ use kiln::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer, Sgd
 use kiln::tensor::activation::{gelu, sigmoid, softmax};
 use kiln::tensor::module::attention;
 use kiln::tensor::ops::AttentionModuleOptions;
-use kiln::tensor::{DType, Device, Distribution, Int, Tensor};
+use kiln::tensor::{DType, Device, Distribution, Int, MatmulPrecision, Tensor};
 
 /// What is measured, and where.
 struct Bench<'a> {
@@ -225,15 +225,17 @@ fn train<M: Module>(
 fn training(bench: &Bench<'_>) {
     let device = &bench.device.clone().autodiff();
     let entropy = CrossEntropyLossConfig::new().init(device);
-    for batch in [64, 1024] {
-        let name = format!("mlp_train_b{batch}");
+    let both = [("", MatmulPrecision::Highest), ("_tf32", MatmulPrecision::High)];
+    for (batch, (mode, precision)) in [64, 1024].into_iter().flat_map(|b| both.map(|p| (b, p))) {
+        bench.device.set_matmul_precision(precision);
+        let name = format!("mlp_train_b{batch}{mode}");
         if bench.wants(&name) {
             let x = floats(device, [batch, 784], 0);
             let y = labels(device, [batch], 10, 0);
             let loss = |m: &Mlp| entropy.forward(m.forward(x.clone()), y.clone());
             train(bench, (&name, "f32"), Mlp::new(device), AdamConfig::new().init(), rate("steps_per_s", 1.0), loss);
         }
-        let name = format!("cnn_train_b{batch}");
+        let name = format!("cnn_train_b{batch}{mode}");
         if bench.wants(&name) {
             let x = floats(device, [batch, 1, 28, 28], 0);
             let y = labels(device, [batch], 10, 0);
@@ -241,6 +243,7 @@ fn training(bench: &Bench<'_>) {
             train(bench, (&name, "f32"), Cnn::new(device), AdamConfig::new().init(), rate("steps_per_s", 1.0), loss);
         }
     }
+    bench.device.set_matmul_precision(MatmulPrecision::Highest);
     if bench.wants("resnet50_train_b256") {
         let x: Tensor<4> = Tensor::<4>::random([256, 3, 224, 224], Distribution::Normal(0.0, 1.0), device).cast(DType::BF16);
         let y = labels(device, [256], 1000, 0);

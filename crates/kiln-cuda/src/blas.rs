@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-use kiln_ir::{DType, RuntimeError};
+use kiln_ir::{DType, MatmulPrecision, RuntimeError};
 
 use crate::choices::{Algorithm, Choices};
 use crate::device::Context;
@@ -156,6 +156,7 @@ impl Blas {
         let lt = self.lt;
         let (compute, scale) = match p.dtype {
             DType::F64 => (70, 1),
+            DType::F32 if p.precision == MatmulPrecision::High => (77, 0),
             _ => (68, 0),
         };
         let mut description = null_mut();

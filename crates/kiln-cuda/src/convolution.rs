@@ -3,7 +3,7 @@ use kiln_ir::dims::{channels_last, numel, row_major};
 use kiln_ir::expr::Level;
 use kiln_ir::kernel::{ConvKernel, ConvMode, Fused};
 use kiln_ir::op::ConvAttrs;
-use kiln_ir::{Affine, BufId, DType, Dims, Expr, Inst, Load, RuntimeError, Store, ValueId};
+use kiln_ir::{Affine, BufId, DType, Dims, Expr, Inst, Load, MatmulPrecision, RuntimeError, Store, ValueId};
 
 use crate::lowered::{Scratch, Work};
 use crate::render;
@@ -24,6 +24,8 @@ pub struct Shape {
     pub y: Dims,
     /// Dtype of operands and result.
     pub dtype: DType,
+    /// How 32-bit floats are multiplied.
+    pub precision: MatmulPrecision,
 }
 
 /// A convolution of the library.
@@ -81,7 +83,9 @@ pub fn lower(k: &ConvKernel, scratch: &mut Scratch<'_>, chip: &Chip, probe: Opti
         && k.dtype.is_float()
         && let Some(probe) = probe
     {
-        let shape = Shape { mode: k.mode, attrs: k.attrs.clone(), x: k.x.clone(), w: k.w.clone(), y: k.y.clone(), dtype: k.dtype };
+        let precision = if k.dtype == DType::F32 { chip.precision } else { MatmulPrecision::Highest };
+        let (x, w, y) = (k.x.clone(), k.w.clone(), k.y.clone());
+        let shape = Shape { mode: k.mode, attrs: k.attrs.clone(), x, w, y, dtype: k.dtype, precision };
         if let Some(bytes) = probe(&shape) {
             return with_library(k, shape, bytes, scratch, chip);
         }

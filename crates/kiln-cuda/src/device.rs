@@ -2,7 +2,7 @@
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 
-use kiln_ir::RuntimeError;
+use kiln_ir::{MatmulPrecision, RuntimeError};
 
 use crate::driver::{Driver, Handle};
 use crate::library::MissingLibrary;
@@ -103,6 +103,7 @@ pub fn gpu(index: usize) -> Result<Gpu, OpenError> {
         sm: attribute(MAJOR) * 10 + attribute(MINOR),
         multiprocessors: attribute(MULTIPROCESSORS),
         shared_limit: attribute(SHARED_OPTIN) as usize,
+        precision: MatmulPrecision::Highest,
     };
     if chip.sm < 80 {
         return Err(OpenError::TooOld(name));

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 
 use kiln_ir::dims::{channels_last, row_major};
 use kiln_ir::kernel::ConvMode;
-use kiln_ir::{BufId, DType, RuntimeError};
+use kiln_ir::{BufId, DType, MatmulPrecision, RuntimeError};
 
 use crate::convolution::{Convolution, Shape};
 use crate::device::Context;
@@ -281,7 +281,7 @@ impl Dnn {
             let mut handles: Vec<Handle> = configs.iter().map(|c| c.handle).collect();
             let found = heuristics.get(202, ty::DESCRIPTOR, &mut handles)?;
             for config in configs.iter().take(found) {
-                if plans.len() < candidates(shape.dtype) && self.is_allowed(config, shape.dtype).unwrap_or(false) {
+                if plans.len() < candidates(shape.dtype) && self.is_allowed(config, shape).unwrap_or(false) {
                     plans.extend(self.plan(config).ok().filter(|p| p.workspace <= WORKSPACE));
                 }
             }
@@ -300,14 +300,14 @@ impl Dnn {
     }
 
     /// Whether an engine gives the same result every time, in the arithmetic of the dtype.
-    fn is_allowed(&self, config: &Descriptor, dtype: DType) -> Result<bool, RuntimeError> {
+    fn is_allowed(&self, config: &Descriptor, shape: &Shape) -> Result<bool, RuntimeError> {
         let engine = Descriptor::new(self.library, kind::ENGINE)?;
         config.get(300, ty::DESCRIPTOR, &mut [engine.handle])?;
         let mut notes = [-1i32; 16];
         let count = engine.get(1303, ty::NUMERICAL_NOTE, &mut notes)?;
-        let half = matches!(dtype, DType::F16 | DType::BF16);
+        let half = matches!(shape.dtype, DType::F16 | DType::BF16);
         Ok(notes.iter().take(count).all(|n| match *n {
-            note::TENSOR_CORE => dtype != DType::F32,
+            note::TENSOR_CORE => shape.dtype != DType::F32 || shape.precision == MatmulPrecision::High,
             note::DOWN_CONVERTS | note::NARROW_SUMS => false,
             // The largest tiles of Winograd's method lose digits.
             note::WINOGRAD_13 => half,

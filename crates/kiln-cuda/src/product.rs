@@ -1,7 +1,7 @@
 //! Dots as matrix products of cuBLASLt: which operands it can read as they lie, what it can store itself, and what runs around it.
 use kiln_ir::expr::Level;
 use kiln_ir::kernel::{DotKernel, DotOperand, Fused};
-use kiln_ir::{Affine, BufId, DType, Dims, Elementwise, Expr, Inst, Load, Store, Value, ValueId};
+use kiln_ir::{Affine, BufId, DType, Dims, Elementwise, Expr, Inst, Load, MatmulPrecision, Store, Value, ValueId};
 
 use crate::lowered::{Scratch, Work};
 use crate::render;
@@ -64,6 +64,8 @@ pub struct Product {
     pub result: Matrix,
     /// Dtype of the factors.
     pub dtype: DType,
+    /// How factors of 32-bit floats are multiplied.
+    pub precision: MatmulPrecision,
     /// Dtype of the result.
     pub out: DType,
     /// A matrix of the result's layout that is added.
@@ -517,5 +519,18 @@ fn arrange(k: &DotKernel, lhs: Option<&(BufId, Affine)>, rhs: Option<&(BufId, Af
         repeats.iter_mut().for_each(|r| r.swap(0, 1));
     }
     let result = Matrix { buf: BufId(0), offset: c.base, transposed: false, leading, stride: step[2] };
-    Some(Product { size, batch, first, second, result, dtype: k.dtype, out: k.dtype, added: None, bias: None, activation: None, repeats })
+    Some(Product {
+        size,
+        batch,
+        first,
+        second,
+        result,
+        dtype: k.dtype,
+        precision: MatmulPrecision::Highest,
+        out: k.dtype,
+        added: None,
+        bias: None,
+        activation: None,
+        repeats,
+    })
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kiln_ir::runtime::Storage;
-use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MemoryUse, Program, Runtime, RuntimeError};
+use kiln_ir::{Buffer, DType, DeviceInfo, Executable, Kernel, Limits, MatmulPrecision, MemoryUse, Program, Runtime, RuntimeError};
 
 use crate::blas::{Blas, WORKSPACE};
 use crate::device::{Context, Gpu, OpenError, gpu};
@@ -17,7 +17,7 @@ use crate::lowered::{Lowered, Work};
 use crate::memory::{Block, Pool};
 use crate::profile::{self, Profile};
 use crate::render;
-use crate::steps::fault;
+use crate::steps::{Chip, fault};
 
 /// Uploads up to this size are copied by the driver at once.
 const SMALL: usize = 64 << 10;
@@ -29,7 +29,9 @@ const GRAPH_FROM: usize = 3;
 /// A GPU.
 pub struct CudaRuntime {
     gpu: Gpu,
-    limits: Limits,
+    /// For 32-bit floats in full precision, and in TensorFloat-32.
+    limits: [Limits; 2],
+    is_high: AtomicBool,
     context: Arc<Context>,
     pool: Arc<Pool>,
     kernels: Kernels,
@@ -101,8 +103,11 @@ impl CudaRuntime {
         unsafe { fault.write_volatile([0; fault::WORDS]) };
         // cuDNN stores what it computes as it is, and is fastest with its channels last where tensor cores work.
         let has_dnn = dnn::is_there();
-        let channels_last: &[DType] = if has_dnn { &[DType::F16, DType::BF16] } else { &[] };
-        let limits = Limits { conv_epilogues: !has_dnn, channels_last, ..gpu.chip.limits() };
+        let limits = [&[DType::F16, DType::BF16][..], &[DType::F16, DType::BF16, DType::F32]].map(|dtypes| Limits {
+            conv_epilogues: !has_dnn,
+            channels_last: if has_dnn { dtypes } else { &[] },
+            ..gpu.chip.limits()
+        });
         let blas = match Blas::new(&gpu.name) {
             Ok(blas) => Some(blas),
             Err(e) => {
@@ -114,6 +119,7 @@ impl CudaRuntime {
         let queue = Queue { arena: None, arena_bytes: 0, blas, dnn: None, workspace: None, staging: None, profile: Profile::default() };
         Ok(Arc::new(CudaRuntime {
             limits,
+            is_high: AtomicBool::new(false),
             pool: Arc::new(Pool::new(context.clone())),
             kernels: Kernels::new(context.clone(), gpu.chip.sm),
             context,
@@ -167,7 +173,8 @@ impl CudaRuntime {
 
     /// A program as works. Convolutions start cuDNN and ask it for engines.
     fn lower(&self, program: &Program) -> Result<Lowered, RuntimeError> {
-        let (chip, blas) = (&self.gpu.chip, self.has_blas.load(Ordering::Relaxed));
+        let precision = if self.is_high.load(Ordering::Relaxed) { MatmulPrecision::High } else { MatmulPrecision::Highest };
+        let (chip, blas) = (&Chip { precision, ..self.gpu.chip.clone() }, self.has_blas.load(Ordering::Relaxed));
         if !self.has_dnn.load(Ordering::Relaxed) || !program.kernels().any(|k| matches!(k, Kernel::Conv(_))) {
             return Lowered::new(program, chip, blas, None);
         }
@@ -398,7 +405,11 @@ impl CudaRuntime {
 
 impl Runtime for CudaRuntime {
     fn limits(&self) -> &Limits {
-        &self.limits
+        &self.limits[self.is_high.load(Ordering::Relaxed) as usize]
+    }
+
+    fn set_matmul_precision(&self, precision: MatmulPrecision) {
+        self.is_high.store(precision == MatmulPrecision::High, Ordering::Relaxed);
     }
 
     fn info(&self) -> DeviceInfo {

@@ -1,7 +1,7 @@
 //! What a kernel becomes: source text, a grid and parameters, as plain data.
 use std::sync::Arc;
 
-use kiln_ir::BufId;
+use kiln_ir::{BufId, MatmulPrecision};
 
 /// A complete CUDA C++ translation unit with one `extern "C" __global__` function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -100,6 +100,8 @@ pub struct Chip {
     pub multiprocessors: u32,
     /// Most bytes of shared memory a block may have.
     pub shared_limit: usize,
+    /// How libraries may compute with 32-bit floats.
+    pub precision: MatmulPrecision,
 }
 
 impl Chip {
@@ -110,7 +112,7 @@ impl Chip {
             90 => (132, 232_448),
             _ => (148, 232_448),
         };
-        Chip { sm, multiprocessors, shared_limit }
+        Chip { sm, multiprocessors, shared_limit, precision: MatmulPrecision::Highest }
     }
 
     /// What the compiler must know of it.

@@ -34,5 +34,5 @@ pub use graph::{Graph, Node, NodeId};
 pub use kernel::Kernel;
 pub use op::{Class, Op, OpInputs, RandomKind, ReduceOp, ScanOp, ScatterOp};
 pub use program::{BufId, BufSpec, Launch, OutputSpec, Place, Program};
-pub use runtime::{Buffer, DeviceInfo, Executable, HostMemory, Limits, MemoryUse, Runtime, RuntimeError};
+pub use runtime::{Buffer, DeviceInfo, Executable, HostMemory, Limits, MatmulPrecision, MemoryUse, Runtime, RuntimeError};
 pub use table::Elementwise;

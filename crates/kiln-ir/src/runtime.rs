@@ -72,6 +72,16 @@ pub struct Limits {
     pub channels_last: &'static [DType],
 }
 
+/// How products and convolutions of 32-bit floats are computed, where a device has a choice. The names are those of PyTorch's `set_float32_matmul_precision`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MatmulPrecision {
+    /// In 32-bit arithmetic.
+    #[default]
+    Highest,
+    /// Factors may be rounded to 10 bits of mantissa (TensorFloat-32); sums are still of 32 bits.
+    High,
+}
+
 /// A device, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
@@ -140,6 +150,9 @@ pub trait Executable: Send + Sync {
 pub trait Runtime: Send + Sync {
     /// What the compiler must know.
     fn limits(&self) -> &Limits;
+    /// Chooses how products and convolutions of 32-bit floats are computed in programs compiled from now on, their limits included. A device without a choice computes them in
+    /// full precision whatever is said.
+    fn set_matmul_precision(&self, _precision: MatmulPrecision) {}
     /// What it is.
     fn info(&self) -> DeviceInfo;
     /// Whether the device runs this kernel itself; otherwise it goes to the host.

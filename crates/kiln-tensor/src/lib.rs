@@ -86,6 +86,7 @@ pub use element::{
 pub use error::{BackTrace, ExecutionError};
 pub use half::{bf16, f16};
 pub use host::HostRuntime;
+pub use kiln_ir::MatmulPrecision;
 pub use print::{PrintOptions, set_print_options};
 pub use shape::{
     AsIndex, AsSize, BoundsError, BroadcastArgs, ExpressionError, IndexWrap, MetadataError, MovedimArgs, ReshapeArgs, Shape, calculate_matmul_output,

@@ -1,8 +1,10 @@
 //! The kernels that come from templates compile for every architecture: gather, scatter, scan, sort, pools, convolutions and attention.
-use kiln_cuda::render::render;
+use kiln_cuda::convolution::Shape;
+use kiln_cuda::render::{padding, render};
 use kiln_cuda::steps::Chip;
+use kiln_ir::kernel::ConvMode;
 use kiln_ir::op::{AttentionAttrs, ConvAttrs, PoolAttrs};
-use kiln_ir::{DType, Graph, Op, ScanOp, ScatterOp};
+use kiln_ir::{BufId, DType, Graph, MatmulPrecision, Op, ScanOp, ScatterOp};
 use smallvec::smallvec;
 
 use crate::nvrtc::{all_compile, is_here};
@@ -134,6 +136,31 @@ fn attention_compiles_for_every_architecture() {
             (DType::BF16, 1, 128, false),
         ] {
             assert!(check(&attention(dtype, queries, width, every), sm) >= 4, "{dtype} {width}");
+        }
+    }
+}
+
+#[test]
+fn what_follows_a_library_s_convolution_compiles_for_every_architecture() {
+    if !is_here() {
+        return;
+    }
+    for (n, dtype) in [DType::F16, DType::BF16, DType::F32, DType::F64].into_iter().enumerate() {
+        for mode in [ConvMode::Forward, ConvMode::WeightGrad] {
+            let attrs = ConvAttrs {
+                stride: smallvec![2, 1],
+                dilation: smallvec![1, 2],
+                padding: smallvec![(1, 1), (1, 0)],
+                groups: 1,
+                channels_last: n % 2 == 0,
+            };
+            let (x, w, y) = (smallvec![2, 4, 9, 9], smallvec![8, 4, 3, 3], smallvec![2, 8, 5, 6]);
+            let shape = Shape { mode, attrs, x, w, y, dtype, precision: MatmulPrecision::Highest };
+            for sm in [80, 90, 100] {
+                let steps = padding::render(&shape, BufId(0), BufId(1), &Chip::of(sm));
+                assert_eq!(steps.steps.len(), 1);
+                all_compile(&steps, sm);
+            }
         }
     }
 }

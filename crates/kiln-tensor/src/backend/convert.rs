@@ -9,8 +9,10 @@ use super::{Autodiff, CheckpointStrategy, IntoGradientCheckpointingStrategy};
 use super::{Backend, BackendTypes, Dispatch, Primitive};
 #[cfg(feature = "cpu")]
 use crate::api::DispatchAutodiffContext;
+#[cfg(feature = "cpu")]
+use crate::api::TensorMetadata;
 use crate::api::kind::{Basic, Bool, Float, Int};
-use crate::api::{DispatchTensor, Tensor, TensorMetadata};
+use crate::api::{DispatchTensor, Tensor};
 use crate::dtype::DType;
 use crate::raw::RawTensor;
 

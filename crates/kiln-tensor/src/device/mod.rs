@@ -13,7 +13,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
-use kiln_ir::{DeviceInfo, Runtime, RuntimeError};
+use kiln_ir::{DeviceInfo, MatmulPrecision, Runtime, RuntimeError};
 
 pub use id::DeviceId;
 pub(crate) use labels::Labels;
@@ -163,6 +163,33 @@ impl Device {
         let _ = trace::current(self.state).flush();
         self.state.cache.lock().clear();
         self.state.runtime.cleanup();
+    }
+
+    /// Chooses how products and convolutions of 32-bit floats are computed on this device, for every handle of it: [`MatmulPrecision::Highest`], the default, in 32-bit arithmetic;
+    /// [`MatmulPrecision::High`] may round factors to TensorFloat-32 where the hardware is faster so (CUDA). Other dtypes, and devices without a choice, are not affected.
+    /// What is compiled afterwards follows it; compiled programs are forgotten.
+    ///
+    /// ```
+    /// use kiln_tensor::{Device, MatmulPrecision, Tensor};
+    ///
+    /// let device = Device::default();
+    /// device.set_matmul_precision(MatmulPrecision::High);
+    /// let a = Tensor::<2>::ones([4, 4], &device);
+    /// assert_eq!(a.clone().matmul(a).sum().into_scalar::<f32>(), 64.0);
+    /// device.set_matmul_precision(MatmulPrecision::Highest);
+    /// assert_eq!(device.matmul_precision(), MatmulPrecision::Highest);
+    /// ```
+    pub fn set_matmul_precision(&self, precision: MatmulPrecision) {
+        let _ = trace::current(self.state).flush();
+        let mut cache = self.state.cache.lock();
+        *self.state.precision.lock() = precision;
+        self.state.runtime.set_matmul_precision(precision);
+        cache.clear();
+    }
+
+    /// How products and convolutions of 32-bit floats are computed.
+    pub fn matmul_precision(&self) -> MatmulPrecision {
+        *self.state.precision.lock()
     }
 
     /// What the device is, for people.

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use kiln_ir::{Runtime, RuntimeError};
+use kiln_ir::{MatmulPrecision, Runtime, RuntimeError};
 
 use super::settings::SettingsState;
 use crate::BoolStore;
@@ -25,6 +25,7 @@ pub(crate) struct DeviceState {
     pub cache: Mutex<ProgramCache>,
     pub seeds: Mutex<Seeds>,
     pub settings: Mutex<SettingsState>,
+    pub precision: Mutex<MatmulPrecision>,
     /// The store of booleans in the settings: 0 native, 1 `U8`, 2 `U32`.
     bool_store: AtomicU8,
     pub stats: Stats,
@@ -52,6 +53,7 @@ impl DeviceState {
             cache: Mutex::new(ProgramCache::new()),
             seeds: Mutex::new(Seeds::new()),
             settings: Mutex::new(SettingsState::default()),
+            precision: Mutex::new(MatmulPrecision::default()),
             bool_store: AtomicU8::new(0),
             stats: Stats::default(),
             #[cfg(feature = "std")]
