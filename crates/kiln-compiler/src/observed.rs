@@ -1,7 +1,7 @@
 //! A device in front of another that tells an observer what is asked of it: for tests that count, and for clocks and printers in benches.
 use alloc::sync::Arc;
 
-use kiln_ir::{Buffer, DType, DeviceInfo, Executable, HostMemory, Kernel, Limits, MemoryUse, Program, Runtime, RuntimeError};
+use kiln_ir::{Buffer, DType, DeviceInfo, Executable, HostMemory, Kernel, Limits, MatmulPrecision, MemoryUse, Program, Runtime, RuntimeError};
 
 /// What hears of the calls of an [`Observed`] device. Every method does nothing by itself.
 pub trait Observer: Send + Sync {
@@ -62,6 +62,10 @@ impl Observed {
 impl Runtime for Observed {
     fn limits(&self) -> &Limits {
         self.device.limits()
+    }
+
+    fn set_matmul_precision(&self, precision: MatmulPrecision) {
+        self.device.set_matmul_precision(precision);
     }
 
     fn info(&self) -> DeviceInfo {
