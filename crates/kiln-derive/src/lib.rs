@@ -7,6 +7,7 @@ mod bounds;
 mod config;
 mod display;
 mod field;
+mod manifest;
 mod module;
 mod record_state;
 mod root;

@@ -1,20 +1,19 @@
 //! The path of the crate that generated code refers to, as the user's manifest names it.
 
-use proc_macro_crate::{FoundCrate, crate_name};
+use std::path::PathBuf;
+
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote;
+
+use crate::manifest::name_of;
 
 /// Finds the first of `packages` among the dependencies of the crate being compiled.
 ///
 /// A package that compiles itself (its library, tests, examples and doctests alike) is named by its own library name:
 /// Kiln's crates declare `extern crate self as …`, so the absolute path holds in all of those.
 fn path_of(packages: &[&str]) -> syn::Result<TokenStream> {
-    for package in packages {
-        let name = match crate_name(package) {
-            Ok(FoundCrate::Itself) => package.replace('-', "_"),
-            Ok(FoundCrate::Name(name)) => name,
-            Err(_) => continue,
-        };
+    let dir = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+    if let Some(name) = packages.iter().find_map(|package| name_of(&dir, package)) {
         let ident = Ident::new(&name, Span::call_site());
         return Ok(quote!(::#ident));
     }
