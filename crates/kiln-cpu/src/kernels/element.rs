@@ -7,6 +7,8 @@ pub(crate) trait Element: Copy + Send + Sync + 'static {
     type Wide: Wide;
     /// Whether `Wide` is the type itself.
     const PLAIN: bool;
+    /// Whether elements are floats. Loops over the others are compiled once and not for every instruction set: models have few of them, dtypes are many.
+    const FLOAT: bool;
     /// To the arithmetic type, exact.
     fn widen(self) -> Self::Wide;
     /// From the arithmetic type, rounded.
@@ -51,6 +53,7 @@ pub(crate) struct Bit(pub u8);
 impl Element for F16 {
     type Wide = f32;
     const PLAIN: bool = false;
+    const FLOAT: bool = true;
     #[inline(always)]
     fn widen(self) -> f32 {
         f16_to_f32(self.0)
@@ -64,6 +67,7 @@ impl Element for F16 {
 impl Element for BF16 {
     type Wide = f32;
     const PLAIN: bool = false;
+    const FLOAT: bool = true;
     #[inline(always)]
     fn widen(self) -> f32 {
         bf16_to_f32(self.0)
@@ -75,10 +79,11 @@ impl Element for BF16 {
 }
 
 macro_rules! plain {
-    ($($t:ty)*) => { $(
+    ($float:literal: $($t:ty)*) => { $(
         impl Element for $t {
             type Wide = $t;
             const PLAIN: bool = true;
+            const FLOAT: bool = $float;
             #[inline(always)]
             fn widen(self) -> $t {
                 self
@@ -91,7 +96,8 @@ macro_rules! plain {
     )* };
 }
 
-plain!(f64 f32 i64 i32 i16 i8 u64 u32 u16 u8 Bit);
+plain!(true: f64 f32);
+plain!(false: i64 i32 i16 i8 u64 u32 u16 u8 Bit);
 
 macro_rules! wide_float {
     ($($t:ty)*) => { $(

@@ -179,6 +179,7 @@ struct Backward<'a, T: Element, D> {
 impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
     type Out = ();
     const WIDE: bool = T::PLAIN && size_of::<T>() == 4;
+    const PLAIN: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -231,8 +232,8 @@ impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
                                     };
                                 }
                                 match width.stride {
-                                    1 => walk!(1),
-                                    2 => walk!(2),
+                                    1 if T::FLOAT => walk!(1),
+                                    2 if T::FLOAT => walk!(2),
                                     s => walk!(s),
                                 }
                             }

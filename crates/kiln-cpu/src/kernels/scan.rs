@@ -125,6 +125,7 @@ struct Adjacent<T: Element> {
 impl<T: Element> Body for Adjacent<T> {
     type Out = T::Wide;
     const WIDE: bool = false;
+    const PLAIN: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<A: Arith>(self) -> T::Wide {
@@ -144,7 +145,8 @@ impl<T: Element> Adjacent<T> {
         let mut i = 0;
         // SAFETY: the maker's promise: `n` elements on both sides.
         unsafe {
-            while i + STEP <= self.n {
+            // Sums of integers wait one cycle for each other, so that plain steps do.
+            while T::FLOAT && i + STEP <= self.n {
                 let mut v = [T::Wide::ZERO; STEP];
                 for (k, v) in v.iter_mut().enumerate() {
                     *v = (*self.x.add(i + k)).widen();
@@ -201,6 +203,7 @@ struct Block<T> {
 impl<T: Element> Body for Block<T> {
     type Out = ();
     const WIDE: bool = false;
+    const PLAIN: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<A: Arith>(self) {

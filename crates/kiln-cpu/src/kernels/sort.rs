@@ -5,7 +5,7 @@ use core::ops::Range;
 
 use kiln_ir::kernel::SortKernel;
 
-use super::element::{BF16, Bit, Element, F16, with_element};
+use super::element::{BF16, Bit, Element, F16, with_element, with_size};
 use super::{Frame, Prepared};
 use crate::contract::scratch::Scratch;
 
@@ -25,19 +25,34 @@ impl Sort {
         Sort { kernel: kernel.clone() }
     }
 
+    /// Makes the words of every block of lines, and sorts them.
     unsafe fn typed<T: Element + Key>(&self, frame: &Frame<'_>, pieces: Range<usize>) {
-        let [_, n, _] = self.kernel.dims;
+        let x = frame.ptr::<T>(self.kernel.x).cast_const();
         // SAFETY: as the caller's.
         unsafe {
-            if T::SHORT && n <= u32::MAX as usize {
-                self.lines::<T, u64>(frame, pieces, radix)
+            if T::SHORT && self.kernel.dims[1] <= u32::MAX as usize {
+                self.lines::<u64>(frame, pieces, &|block, words| self.words(x, block, words), &radix);
             } else {
-                self.lines::<T, u128>(frame, pieces, |words, _| words.sort_unstable())
+                self.lines::<u128>(frame, pieces, &|block, words| self.words(x, block, words), &|words, _| words.sort_unstable());
             }
         }
     }
 
-    unsafe fn lines<T: Element + Key, W: Word>(&self, frame: &Frame<'_>, pieces: Range<usize>, sort: impl Fn(&mut [W], &mut [W])) {
+    /// The words of the lines of a block.
+    unsafe fn words<T: Element + Key, W: Word>(&self, x: *const T, block: Block, words: &mut [W]) {
+        let [_, n, inner] = self.kernel.dims;
+        let descending = self.kernel.descending;
+        for i in 0..n {
+            for l in 0..block.lines {
+                // SAFETY: lines lie in the buffer.
+                let key = unsafe { (*x.add(block.first + i * inner + l)).key() };
+                words[l * n + i] = W::new(if descending { !key } else { key }, T::SHORT, i);
+            }
+        }
+    }
+
+    /// Everything but the making of words, which alone knows the type of the elements.
+    unsafe fn lines<W: Word>(&self, frame: &Frame<'_>, pieces: Range<usize>, make: &dyn Fn(Block, &mut [W]), sort: &dyn Fn(&mut [W], &mut [W])) {
         let k = &self.kernel;
         let [_, n, inner] = k.dims;
         if n == 0 {
@@ -49,17 +64,12 @@ impl Sort {
         unsafe {
             let words = core::slice::from_raw_parts_mut(held.ptr::<W>(), (side + 1) * n);
             let (words, spare) = words.split_at_mut(side * n);
-            let x = frame.ptr::<T>(k.x).cast_const();
             let blocks = inner.div_ceil(SIDE);
             for piece in pieces {
                 let first = piece / blocks * n * inner + piece % blocks * SIDE;
                 let lines = SIDE.min(inner - piece % blocks * SIDE);
-                for i in 0..n {
-                    for l in 0..lines {
-                        let key = (*x.add(first + i * inner + l)).key();
-                        words[l * n + i] = W::new(if k.descending { !key } else { key }, T::SHORT, i);
-                    }
-                }
+                let block = Block { first, lines };
+                make(block, words);
                 for line in words.chunks_exact_mut(n).take(lines) {
                     if !line.is_sorted() {
                         sort(line, spare);
@@ -74,16 +84,29 @@ impl Sort {
                     }
                 }
                 if let Some(values) = k.values {
-                    let to = frame.ptr::<T>(values);
-                    for i in 0..n {
-                        for l in 0..lines {
-                            *to.add(first + i * inner + l) = *x.add(first + words[l * n + i].position() * inner + l);
-                        }
-                    }
+                    with_size!(k.dtype.size(), S => self.values(frame.ptr::<S>(k.x).cast_const(), frame.ptr::<S>(values), block, words));
                 }
             }
         }
     }
+
+    /// Moves the elements of a block to where the words say.
+    unsafe fn values<S: Copy, W: Word>(&self, x: *const S, to: *mut S, block: Block, words: &[W]) {
+        let [_, n, inner] = self.kernel.dims;
+        for i in 0..n {
+            for l in 0..block.lines {
+                // SAFETY: lines lie in the buffers, and positions in the lines.
+                unsafe { *to.add(block.first + i * inner + l) = *x.add(block.first + words[l * n + i].position() * inner + l) };
+            }
+        }
+    }
+}
+
+/// Lines beside each other: where the first begins, and how many.
+#[derive(Clone, Copy)]
+struct Block {
+    first: usize,
+    lines: usize,
 }
 
 /// A key and a position in one number.

@@ -12,6 +12,8 @@ pub(crate) trait Body {
     type Out;
     /// Whether vectors of 512 bits pay; otherwise AVX2 is the highest level.
     const WIDE: bool = true;
+    /// Whether what every machine has is enough, so that the body is compiled once.
+    const PLAIN: bool = false;
     /// Does the work with the arithmetic of the level.
     fn run<A: Arith>(self) -> Self::Out;
 }
@@ -28,9 +30,20 @@ unsafe fn avx512<B: Body>(body: B) -> B::Out {
     body.run::<Fused>()
 }
 
+/// Without instructions that not every machine has. A function of its own, so that the body is compiled once and not wherever it is called.
+fn plain<B: Body>(body: B) -> B::Out {
+    #[cfg(all(feature = "std", target_arch = "aarch64"))]
+    return body.run::<Fused>();
+    #[cfg(not(all(feature = "std", target_arch = "aarch64")))]
+    return body.run::<Split>();
+}
+
 /// Runs a body at the machine's level.
 #[inline]
 pub(crate) fn vectorize<B: Body>(body: B) -> B::Out {
+    if B::PLAIN {
+        return plain(body);
+    }
     match Level::detect() {
         // SAFETY: the machine was found to have the level.
         #[cfg(all(feature = "std", target_arch = "x86_64"))]
@@ -38,9 +51,6 @@ pub(crate) fn vectorize<B: Body>(body: B) -> B::Out {
         // SAFETY: the machine was found to have the level, which includes AVX2.
         #[cfg(all(feature = "std", target_arch = "x86_64"))]
         Level::Avx512 => unsafe { if B::WIDE { avx512(body) } else { avx2(body) } },
-        #[cfg(all(feature = "std", target_arch = "aarch64"))]
-        _ => body.run::<Fused>(),
-        #[cfg(not(all(feature = "std", target_arch = "aarch64")))]
-        _ => body.run::<Split>(),
+        _ => plain(body),
     }
 }

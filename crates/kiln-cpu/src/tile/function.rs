@@ -73,26 +73,14 @@ unsafe fn part<T: Copy + Default>(pointer: *const u8, at: usize, rest: usize, us
     elements
 }
 
-/// An operand as a slice, or as one value.
-struct Elements<'a, T> {
-    slice: &'a [T],
-    value: T,
-}
-
-impl<T: Copy + Default> Elements<'_, T> {
-    /// # Safety
-    /// The pointer is readable for `n` elements, or one if this is a scalar, or none if it is not used.
-    #[inline(always)]
-    unsafe fn new(pointer: *const u8, n: usize, used: bool, scalar: bool) -> Self {
-        let pointer = pointer as *const T;
-        // SAFETY: the caller's promise.
-        unsafe {
-            Elements {
-                slice: if used && !scalar { core::slice::from_raw_parts(pointer, n) } else { &[] },
-                value: if used && scalar { *pointer } else { T::default() },
-            }
-        }
-    }
+/// The element of an operand that is one element for the whole loop, read once in front of it.
+///
+/// # Safety
+/// One element is readable if the operand is used and a scalar.
+#[inline(always)]
+unsafe fn fixed<T: Copy + Default>(pointer: *const u8, used: bool, scalar: bool) -> T {
+    // SAFETY: the caller's promise.
+    if used && scalar { unsafe { *(pointer as *const T) } } else { T::default() }
 }
 
 impl<F: Function, const ARITY: usize, const SCALARS: usize> Map<F, ARITY, SCALARS> {
@@ -133,22 +121,23 @@ impl<F: Function, const ARITY: usize, const SCALARS: usize> Loop for Map<F, ARIT
             }
         };
         if F::SCALAR {
-            (0..n).for_each(one);
+            for at in 0..n {
+                one(at);
+            }
             return;
         }
         if !F::HEAVY {
+            // One index and plain pointers: there are hundreds of these loops, and iterators over slices are four times the code to compile.
             // SAFETY: every operand is readable for `n` elements (one if it is a scalar), and the destination is writable and apart from them.
             unsafe {
-                let a = Elements::<F::A>::new(a, n, true, fix_a);
-                let b = Elements::<F::B>::new(b, n, has_b, fix_b);
-                let c = Elements::<F::C>::new(c, n, has_c, fix_c);
-                let dst = core::slice::from_raw_parts_mut(dst, n);
-                match (has_b && !fix_b, has_c && !fix_c) {
-                    (false, false) => dst.iter_mut().zip(a.slice).for_each(|(d, &x)| *d = F::eval::<R>(x, b.value, c.value)),
-                    (true, false) if fix_a => dst.iter_mut().zip(b.slice).for_each(|(d, &y)| *d = F::eval::<R>(a.value, y, c.value)),
-                    (true, false) => dst.iter_mut().zip(a.slice).zip(b.slice).for_each(|((d, &x), &y)| *d = F::eval::<R>(x, y, c.value)),
-                    (false, true) => dst.iter_mut().zip(a.slice).zip(c.slice).for_each(|((d, &x), &z)| *d = F::eval::<R>(x, b.value, z)),
-                    (true, true) => dst.iter_mut().zip(a.slice).zip(b.slice).zip(c.slice).for_each(|(((d, &x), &y), &z)| *d = F::eval::<R>(x, y, z)),
+                let (x, y, z) = (fixed::<F::A>(a, true, fix_a), fixed::<F::B>(b, has_b, fix_b), fixed::<F::C>(c, has_c, fix_c));
+                let mut at = 0;
+                while at < n {
+                    let x = if fix_a { x } else { *(a as *const F::A).add(at) };
+                    let y = if has_b && !fix_b { *(b as *const F::B).add(at) } else { y };
+                    let z = if has_c && !fix_c { *(c as *const F::C).add(at) } else { z };
+                    *dst.add(at) = F::eval::<R>(x, y, z);
+                    at += 1;
                 }
             }
             return;
@@ -163,7 +152,7 @@ impl<F: Function, const ARITY: usize, const SCALARS: usize> Loop for Map<F, ARIT
             }
             at += BLOCK;
         }
-        if F::HEAVY && n - at > 2 {
+        if n - at > 2 {
             let rest = n - at;
             // SAFETY: `rest` elements are left; only those are read and written.
             unsafe {
@@ -175,7 +164,10 @@ impl<F: Function, const ARITY: usize, const SCALARS: usize> Loop for Map<F, ARIT
                 }
             }
         } else {
-            (at..n).for_each(one);
+            while at < n {
+                one(at);
+                at += 1;
+            }
         }
     }
 }

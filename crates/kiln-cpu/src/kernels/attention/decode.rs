@@ -59,6 +59,7 @@ unsafe fn dot<A: Arith, T: Element<Wide = E>, E: Float>(x: *const E, y: *const T
 
 impl<T: Element<Wide = E>, E: Float> Body for Step<T, E> {
     type Out = ();
+    const WIDE: bool = size_of::<E>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {

@@ -142,6 +142,7 @@ pub(super) struct Softmax<'a, T, E> {
 
 impl<T: Element<Wide = E>, E: Float> Body for Softmax<'_, T, E> {
     type Out = ();
+    const WIDE: bool = size_of::<E>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -191,6 +192,7 @@ pub(super) struct Derivative<'a, T, E> {
 
 impl<T: Element<Wide = E>, E: Float> Body for Derivative<'_, T, E> {
     type Out = ();
+    const WIDE: bool = size_of::<E>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
