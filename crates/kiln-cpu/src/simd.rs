@@ -67,6 +67,11 @@ pub type LoopFn = unsafe fn(*mut u8, *const u8, *const u8, *const u8, usize);
 
 /// A loop to be compiled for each level. Implementations mark `run` as `#[inline(always)]`, so that it takes on the level's instructions.
 pub trait Loop {
+    /// Whether the loop is compiled once, for what every machine of the target has: rare loops, and those that gain little from more.
+    const PLAIN: bool = false;
+    /// Whether AVX2 is the highest level that the loop is compiled for.
+    const NARROW: bool = false;
+
     /// Runs the loop.
     ///
     /// # Safety
@@ -120,14 +125,24 @@ unsafe fn avx512<L: Loop>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8
     unsafe { L::run_avx512::<Fused>(dst, a, b, c, n) }
 }
 
-/// The loop compiled for `level`, which must be one of [`Level::available`] when it is called.
+/// The loop compiled for `level` or the highest below it that it is compiled for. The level must be one of [`Level::available`] when the loop is called.
 pub fn compiled<L: Loop>(level: Level) -> LoopFn {
+    // What the constants of the loop rule out is never instantiated.
+    if L::PLAIN {
+        return base::<L>;
+    }
     match level {
         Level::Base => base::<L>,
         #[cfg(all(feature = "std", target_arch = "x86_64"))]
         Level::Avx2 => avx2::<L>,
         #[cfg(all(feature = "std", target_arch = "x86_64"))]
-        Level::Avx512 => avx512::<L>,
+        Level::Avx512 => {
+            if L::NARROW {
+                avx2::<L>
+            } else {
+                avx512::<L>
+            }
+        }
         #[cfg(not(all(feature = "std", target_arch = "x86_64")))]
         Level::Avx2 | Level::Avx512 => base::<L>,
     }

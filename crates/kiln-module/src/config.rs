@@ -3,6 +3,7 @@
 #[cfg(feature = "std")]
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
 
 pub use kiln_derive::Config;
@@ -90,8 +91,17 @@ pub trait Config: Debug + Serialize + DeserializeOwned {
 ///
 /// When a hand-written `Serialize` fails, or yields a map whose keys are no strings.
 pub fn config_to_json<C: Config>(config: &C) -> String {
-    serde_json::to_string_pretty(config).expect("a configuration is plain data with string keys")
+    indented(&mut |json| config.serialize(json))
 }
+
+/// The JSON that `write` makes: all of [`config_to_json`] that does not depend on the configuration's type.
+fn indented(write: &mut dyn FnMut(&mut Indented<'_>) -> serde_json::Result<()>) -> String {
+    let mut text = Vec::with_capacity(128);
+    write(&mut serde_json::Serializer::pretty(&mut text)).expect("a configuration is plain data with string keys");
+    String::from_utf8(text).expect("JSON is UTF-8")
+}
+
+type Indented<'a> = serde_json::Serializer<&'a mut Vec<u8>, serde_json::ser::PrettyFormatter<'a>>;
 
 /// Reads a value that is there, so that an absent one can be told from `null`; used by `#[derive(Config)]`.
 #[doc(hidden)]

@@ -11,6 +11,7 @@ use crate::{LearningRate, Optimizer, RecordState, StateSink, StateSource};
 /// A state of some optimizer for a tensor of some rank.
 #[derive(Clone)]
 pub struct DynState {
+    /// An `Option` of the state, so that it can be taken out where it lies: code that knows nothing of its type does all the rest.
     state: Arc<dyn Any + Send + Sync>,
     rank: usize,
 }
@@ -18,7 +19,7 @@ pub struct DynState {
 impl DynState {
     /// Holds a state.
     pub fn create<T: Send + Sync + 'static>(state: T, rank: usize) -> Self {
-        Self { state: Arc::new(state), rank }
+        Self { state: Arc::new(Some(state)), rank }
     }
 
     /// The state; moved out where no clone shares it, so that its buffers can be reused.
@@ -27,11 +28,22 @@ impl DynState {
     ///
     /// When it is of another type.
     #[track_caller]
-    pub fn downcast<T: Clone + Send + Sync + 'static>(self) -> T {
-        match self.state.downcast::<T>() {
-            Ok(state) => Arc::try_unwrap(state).unwrap_or_else(|shared| (*shared).clone()),
-            Err(_) => panic!("optimizer state: it belongs to another optimizer or rank"),
+    pub fn downcast<T: Clone + Send + Sync + 'static>(mut self) -> T {
+        if let Some(own) = self.own() {
+            if let Some(slot) = own.downcast_mut::<Option<T>>()
+                && let Some(state) = slot.take()
+            {
+                return state;
+            }
+        } else if let Some(Some(state)) = self.state.downcast_ref::<Option<T>>() {
+            return state.clone();
         }
+        misfit()
+    }
+
+    /// What is held, if no clone shares it.
+    fn own(&mut self) -> Option<&mut (dyn Any + Send + Sync)> {
+        Arc::get_mut(&mut self.state)
     }
 
     /// A reference to the state.
@@ -41,9 +53,9 @@ impl DynState {
     /// When it is of another type.
     #[track_caller]
     pub fn downcast_ref<T: 'static>(&self) -> &T {
-        match self.state.downcast_ref() {
-            Some(state) => state,
-            None => panic!("optimizer state: it belongs to another optimizer or rank"),
+        match self.state.downcast_ref::<Option<T>>() {
+            Some(Some(state)) => state,
+            _ => misfit(),
         }
     }
 
@@ -52,6 +64,12 @@ impl DynState {
     pub fn rank(&self) -> usize {
         self.rank
     }
+}
+
+#[cold]
+#[track_caller]
+fn misfit() -> ! {
+    panic!("optimizer state: it belongs to another optimizer or rank")
 }
 
 /// An [`Optimizer`] for tensors whose rank is a value; implemented for all optimizers.

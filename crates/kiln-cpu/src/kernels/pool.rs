@@ -150,7 +150,7 @@ impl Pools {
                     }),
                     PoolKind::MaxGrad | PoolKind::AvgGrad => {
                         let (dy, dx) = (input.add(plane * y_plane).cast_const(), output.add(plane * x_plane));
-                        if wide_plane {
+                        if !T::PLAIN {
                             vectorize(Backward { pool: self, dy, dx: sums, indices, row, frame });
                             for i in 0..x_plane {
                                 *dx.add(i) = T::narrow(*sums.add(i));

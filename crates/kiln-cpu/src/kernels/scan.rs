@@ -129,6 +129,10 @@ impl<T: Element> Body for Adjacent<T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) -> T::Wide {
+        if !T::FLOAT {
+            let op = self.op;
+            return self.steps(|a, x| step(op, a, x));
+        }
         match self.op {
             ScanOp::Sum => self.steps(|a, x| a.add(x)),
             ScanOp::Prod => self.steps(|a, x| a.mul(x)),
@@ -146,34 +150,36 @@ impl<T: Element> Adjacent<T> {
         // SAFETY: the maker's promise: `n` elements on both sides.
         unsafe {
             // Sums of integers wait one cycle for each other, so that plain steps do.
-            while T::FLOAT && i + STEP <= self.n {
-                let mut v = [T::Wide::ZERO; STEP];
-                for (k, v) in v.iter_mut().enumerate() {
-                    *v = (*self.x.add(i + k)).widen();
-                }
-                for k in 1..GROUP {
-                    for g in 0..STEP / GROUP {
-                        v[g * GROUP + k] = f(v[g * GROUP + k - 1], v[g * GROUP + k]);
+            if T::FLOAT {
+                while i + STEP <= self.n {
+                    let mut v = [T::Wide::ZERO; STEP];
+                    for (k, v) in v.iter_mut().enumerate() {
+                        *v = (*self.x.add(i + k)).widen();
                     }
-                }
-                for g in 1..STEP / GROUP {
-                    let total = v[g * GROUP - 1];
-                    for k in 0..GROUP {
-                        v[g * GROUP + k] = f(total, v[g * GROUP + k]);
+                    for k in 1..GROUP {
+                        for g in 0..STEP / GROUP {
+                            v[g * GROUP + k] = f(v[g * GROUP + k - 1], v[g * GROUP + k]);
+                        }
                     }
-                }
-                if let Some(a) = acc {
-                    for v in &mut v {
-                        *v = f(a, *v);
+                    for g in 1..STEP / GROUP {
+                        let total = v[g * GROUP - 1];
+                        for k in 0..GROUP {
+                            v[g * GROUP + k] = f(total, v[g * GROUP + k]);
+                        }
                     }
-                }
-                acc = Some(v[STEP - 1]);
-                if self.store {
-                    for (k, v) in v.iter().enumerate() {
-                        *self.out.add(i + k) = T::narrow(*v);
+                    if let Some(a) = acc {
+                        for v in &mut v {
+                            *v = f(a, *v);
+                        }
                     }
+                    acc = Some(v[STEP - 1]);
+                    if self.store {
+                        for (k, v) in v.iter().enumerate() {
+                            *self.out.add(i + k) = T::narrow(*v);
+                        }
+                    }
+                    i += STEP;
                 }
-                i += STEP;
             }
             while i < self.n {
                 let x = (*self.x.add(i)).widen();
@@ -207,6 +213,10 @@ impl<T: Element> Body for Block<T> {
 
     #[inline(always)]
     fn run<A: Arith>(self) {
+        if !T::FLOAT {
+            let op = self.op;
+            return self.rows(|a, x| step(op, a, x));
+        }
         match self.op {
             ScanOp::Sum => self.rows(|a, x| a.add(x)),
             ScanOp::Prod => self.rows(|a, x| a.mul(x)),

@@ -80,7 +80,6 @@ impl Scatter {
         let extent = k.out_dims[k.axis];
         let out = frame.ptr::<T>(k.out);
         let base = k.base.map(|b| frame.ptr::<T>(b));
-        let accumulates = !T::PLAIN && matches!(k.op, ScatterOp::Add | ScatterOp::Mul);
         for piece in pieces {
             let (rest, col) = (piece / self.parts[1], piece % self.parts[1]);
             let (outer, row) = (rest / self.parts[0], rest % self.parts[0]);
@@ -97,7 +96,7 @@ impl Scatter {
             unsafe {
                 let block = out.add(first);
                 let from = base.map(|b| b.add(first).cast_const());
-                if accumulates {
+                if !T::PLAIN && matches!(k.op, ScatterOp::Add | ScatterOp::Mul) {
                     // Half types accumulate in f32 and are rounded once.
                     let held = Scratch::take(height * width * core::mem::size_of::<T::Wide>());
                     let wide: *mut T::Wide = held.ptr();

@@ -11,6 +11,8 @@ use crate::simd::{Level, Loop, LoopFn, compiled};
 trait Convert: 'static {
     type From: Copy + 'static;
     type To: Copy + 'static;
+    /// Whether one loop for all instruction sets is enough.
+    const PLAIN: bool = false;
 
     fn convert(x: Self::From) -> Self::To;
 }
@@ -18,11 +20,20 @@ trait Convert: 'static {
 struct Cast<C>(PhantomData<C>);
 
 impl<C: Convert> Loop for Cast<C> {
+    const PLAIN: bool = C::PLAIN;
+    const NARROW: bool = true;
+
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
         // SAFETY: `n` elements are readable, and writable at the destination, apart from each other.
-        let (dst, src) = unsafe { (core::slice::from_raw_parts_mut(dst as *mut C::To, n), core::slice::from_raw_parts(a as *const C::From, n)) };
-        dst.iter_mut().zip(src).for_each(|(d, &s)| *d = C::convert(s));
+        unsafe {
+            let (dst, src) = (dst as *mut C::To, a as *const C::From);
+            let mut at = 0;
+            while at < n {
+                *dst.add(at) = C::convert(*src.add(at));
+                at += 1;
+            }
+        }
     }
 }
 
@@ -157,6 +168,7 @@ macro_rules! to_int {
             impl Convert for ToInt<$from, $to, $held> {
                 type From = $from;
                 type To = $held;
+                const PLAIN: bool = true;
 
                 #[inline(always)]
                 fn convert(x: $from) -> $held {

@@ -17,6 +17,8 @@ pub(super) trait Function: 'static {
     const HEAVY: bool = false;
     /// Whether the function is a library call that does not vectorise.
     const SCALAR: bool = false;
+    /// Whether one loop for all instruction sets is enough.
+    const PLAIN: bool = Self::SCALAR;
 
     fn eval<F: Arith>(a: Self::A, b: Self::B, c: Self::C) -> Self::Out;
 
@@ -105,6 +107,10 @@ impl<F: Function, const ARITY: usize, const SCALARS: usize> Map<F, ARITY, SCALAR
 }
 
 impl<F: Function, const ARITY: usize, const SCALARS: usize> Loop for Map<F, ARITY, SCALARS> {
+    const PLAIN: bool = F::PLAIN;
+    // Only f32 is worth code for the widest vectors.
+    const NARROW: bool = size_of::<F::A>() == 8;
+
     /// Maps `n` elements.
     #[inline(always)]
     unsafe fn run<R: Arith>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {

@@ -18,17 +18,20 @@ trait Stored: Copy + 'static {
 
     /// Whether both are the same 32-bit words.
     const WORDS: bool = false;
+    /// Whether these are integers or truth values, whose moves are compiled once.
+    const INTEGER: bool = false;
 
     fn load(self) -> Self::Tile;
     fn store(value: Self::Tile) -> Self;
 }
 
 macro_rules! stored {
-    ($($stored:ty => $tile:ty $(, $words:literal)?;)*) => {
+    ($($stored:ty => $tile:ty, $words:literal, $integer:literal;)*) => {
         $(
             impl Stored for $stored {
                 type Tile = $tile;
-                $( const WORDS: bool = $words; )?
+                const WORDS: bool = $words;
+                const INTEGER: bool = $integer;
 
                 #[inline(always)]
                 fn load(self) -> $tile {
@@ -45,16 +48,16 @@ macro_rules! stored {
 }
 
 stored! {
-    f32 => f32, true;
-    f64 => f64;
-    i64 => i64;
-    i32 => i64;
-    i16 => i64;
-    i8 => i64;
-    u64 => u64;
-    u32 => i64;
-    u16 => i64;
-    u8 => i64;
+    f32 => f32, true, false;
+    f64 => f64, false, false;
+    i64 => i64, false, true;
+    i32 => i64, false, true;
+    i16 => i64, false, true;
+    i8 => i64, false, true;
+    u64 => u64, false, true;
+    u32 => i64, false, true;
+    u16 => i64, false, true;
+    u8 => i64, false, true;
 }
 
 #[derive(Clone, Copy)]
@@ -125,11 +128,20 @@ fn as_number(pointer: *const u8) -> isize {
 struct LoadRow<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for LoadRow<S> {
+    const PLAIN: bool = S::INTEGER;
+    const NARROW: bool = true;
+
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
         // SAFETY: `n` elements are readable, and writable at the destination, apart from each other.
-        let (dst, src) = unsafe { (core::slice::from_raw_parts_mut(dst as *mut S::Tile, n), core::slice::from_raw_parts(a as *const S, n)) };
-        dst.iter_mut().zip(src).for_each(|(d, s)| *d = s.load());
+        unsafe {
+            let (dst, src) = (dst as *mut S::Tile, a as *const S);
+            let mut at = 0;
+            while at < n {
+                *dst.add(at) = (*src.add(at)).load();
+                at += 1;
+            }
+        }
     }
 }
 
@@ -137,6 +149,9 @@ impl<S: Stored> Loop for LoadRow<S> {
 struct LoadStrided<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for LoadStrided<S> {
+    const PLAIN: bool = S::INTEGER;
+    const NARROW: bool = true;
+
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         let (step, src, dst) = (as_number(b), a as *const S, dst as *mut S::Tile);
@@ -157,11 +172,20 @@ impl<S: Stored> Loop for LoadStrided<S> {
 struct StoreRow<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for StoreRow<S> {
+    const PLAIN: bool = S::INTEGER;
+    const NARROW: bool = true;
+
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
         // SAFETY: `n` elements are readable, and writable at the destination, apart from each other.
-        let (dst, src) = unsafe { (core::slice::from_raw_parts_mut(dst as *mut S, n), core::slice::from_raw_parts(a as *const S::Tile, n)) };
-        dst.iter_mut().zip(src).for_each(|(d, &s)| *d = S::store(s));
+        unsafe {
+            let (dst, src) = (dst as *mut S, a as *const S::Tile);
+            let mut at = 0;
+            while at < n {
+                *dst.add(at) = S::store(*src.add(at));
+                at += 1;
+            }
+        }
     }
 }
 
@@ -169,6 +193,9 @@ impl<S: Stored> Loop for StoreRow<S> {
 struct StoreStrided<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for StoreStrided<S> {
+    const PLAIN: bool = S::INTEGER;
+    const NARROW: bool = true;
+
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         let (step, src, dst) = (as_number(b), a as *const S::Tile, dst as *mut S);
@@ -231,6 +258,9 @@ impl<S: Stored> LoadTransposed<S> {
 }
 
 impl<S: Stored> Loop for LoadTransposed<S> {
+    const PLAIN: bool = S::INTEGER;
+    const NARROW: bool = true;
+
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, _: *const u8, n: usize) {
         // SAFETY: the caller's promise; blocks lie inside the tile.
@@ -249,6 +279,8 @@ impl<S: Stored> Loop for LoadTransposed<S> {
 struct StoreStream<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for StoreStream<S> {
+    const NARROW: bool = true;
+
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8, n: usize) {
         // SAFETY: the caller's promise.

@@ -46,7 +46,7 @@ impl Content {
     #[must_use]
     #[track_caller]
     pub fn add<T: ModuleDisplay + ?Sized>(self, name: &str, value: &T) -> Self {
-        let text = value.format(self.display_settings.clone().level_up());
+        let text = value.format(self.inner_settings());
         self.with_attribute(name, text, extract_type_name::<T>())
     }
 
@@ -58,7 +58,7 @@ impl Content {
     #[must_use]
     #[track_caller]
     pub fn add_debug_attribute<T: Debug>(self, name: &str, value: &T) -> Self {
-        let text = format!("{value:?}");
+        let text = debug_text(value);
         self.with_attribute(name, text, extract_type_name::<T>())
     }
 
@@ -84,6 +84,11 @@ impl Content {
     pub fn add_formatted<T: Display>(self, value: &T) -> Self {
         let text = value.to_string();
         self.with_single(text)
+    }
+
+    /// The settings of what the content holds.
+    fn inner_settings(&self) -> DisplaySettings {
+        self.display_settings.clone().level_up()
     }
 
     /// The content as `Some`.
@@ -128,7 +133,14 @@ impl Content {
 /// The name of a type without its path and type parameters.
 #[must_use]
 pub fn extract_type_name<T: ?Sized>() -> &'static str {
-    let full = core::any::type_name::<T>();
+    plain_name(core::any::type_name::<T>())
+}
+
+fn plain_name(full: &'static str) -> &'static str {
     let plain = full.split('<').next().unwrap_or(full);
     plain.rsplit("::").next().unwrap_or(plain)
+}
+
+fn debug_text(value: &dyn Debug) -> String {
+    format!("{value:?}")
 }

@@ -173,23 +173,7 @@ pub trait ModuleDisplayDefault {
 pub trait ModuleDisplay: ModuleDisplayDefault {
     /// The text of the module under the settings passed down from the module around it.
     fn format(&self, passed_settings: DisplaySettings) -> String {
-        let settings = match self.custom_settings() {
-            Some(custom) => custom.inherit(passed_settings),
-            None => passed_settings,
-        };
-        let empty = Content::new(settings.clone());
-        let content = match self.custom_content(empty.clone()) {
-            Some(custom) if settings.show_all_attributes() => match self.content(empty) {
-                Some(all) => custom.joined(all),
-                None => custom,
-            },
-            Some(custom) => custom,
-            None => match self.content(empty.clone()) {
-                Some(content) => content,
-                None => empty,
-            },
-        };
-        render(content, &settings, extract_type_name::<Self>(), self.num_params())
+        text(&This(self), passed_settings, extract_type_name::<Self>())
     }
 
     /// The settings this module wants; those not made are inherited.
@@ -201,6 +185,55 @@ pub trait ModuleDisplay: ModuleDisplayDefault {
     fn custom_content(&self, _content: Content) -> Option<Content> {
         None
     }
+}
+
+/// A module as far as printing asks. What follows is compiled once, and not for every module.
+trait Shown {
+    fn settings(&self) -> Option<DisplaySettings>;
+    fn custom(&self, content: Content) -> Option<Content>;
+    fn all(&self, content: Content) -> Option<Content>;
+    fn params(&self) -> usize;
+}
+
+/// A module of any type, sized or not.
+struct This<'a, T: ?Sized>(&'a T);
+
+impl<T: ModuleDisplay + ?Sized> Shown for This<'_, T> {
+    fn settings(&self) -> Option<DisplaySettings> {
+        self.0.custom_settings()
+    }
+
+    fn custom(&self, content: Content) -> Option<Content> {
+        self.0.custom_content(content)
+    }
+
+    fn all(&self, content: Content) -> Option<Content> {
+        self.0.content(content)
+    }
+
+    fn params(&self) -> usize {
+        self.0.num_params()
+    }
+}
+
+fn text(module: &dyn Shown, passed_settings: DisplaySettings, name: &str) -> String {
+    let settings = match module.settings() {
+        Some(custom) => custom.inherit(passed_settings),
+        None => passed_settings,
+    };
+    let empty = Content::new(settings.clone());
+    let content = match module.custom(empty.clone()) {
+        Some(custom) if settings.show_all_attributes() => match module.all(empty) {
+            Some(all) => custom.joined(all),
+            None => custom,
+        },
+        Some(custom) => custom,
+        None => match module.all(empty.clone()) {
+            Some(content) => content,
+            None => empty,
+        },
+    };
+    render(content, &settings, name, module.params())
 }
 
 fn render(content: Content, settings: &DisplaySettings, name: &str, params: usize) -> String {
