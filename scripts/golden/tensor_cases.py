@@ -1,6 +1,7 @@
 """Golden values for functions on tensors: activations, convolutions, pools, attention, sampling, order."""
 import math
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -215,7 +216,34 @@ def sampling():
         theta = g.floats(2, 2, 3)
         g.case("affine_grid", size=[3, 4], align_corners=corners)
         g.graded(F.affine_grid(theta, [2, 1, 3, 4], align_corners=corners), {"theta": theta})
+    for padding in ("zeros", "border", "reflection"):
+        for corners in (False, True):
+            x, at = g.floats(2, 2, 4, 5), g.floats(2, 3, 3, 2, scale=0.8)
+            g.case(f"grid_sample_bicubic_{padding}", align_corners=corners)
+            g.graded(F.grid_sample(x, at, "bicubic", padding, corners), {"x": x, "grid": at})
+    for output in ([9, 8], [2, 5], [6, 13]):
+        for corners in (False, True):
+            x = g.floats(1, 2, 6, 8)
+            g.case("interpolate_lanczos3", output=output, align_corners=corners)
+            y = lanczos3_matrix(6, output[0], corners) @ x @ lanczos3_matrix(8, output[1], corners).T
+            g.graded(y, {"x": x})
+    # PyTorch cuts the kernel off at the border, where this repeats the last pixel: in the middle they are the same.
+    x = g.floats(1, 1, 12, 12)
+    theirs = F.interpolate(x, [24, 30], mode="lanczos", antialias=True, align_corners=False)
+    ours = lanczos3_matrix(12, 24, False) @ x @ lanczos3_matrix(12, 30, False).T
+    assert torch.allclose(ours[..., 8:-8, 10:-10], theirs[..., 8:-8, 10:-10])
     g.save()
+
+
+def lanczos3_matrix(size, output, corners):
+    """The weights of `size` pixels in each of `output` ones: a windowed sinc over three pixels to each side (C. Duchon, 1979), divided by its sum; the last pixel is repeated."""
+    weights = np.zeros((output, size))
+    for i in range(output):
+        place = i * (size - 1) / (output - 1) if corners else (i + 0.5) * size / output - 0.5
+        for k in range(int(np.floor(place)) - 4, int(np.ceil(place)) + 5):
+            if abs(place - k) < 3:
+                weights[i, min(max(k, 0), size - 1)] += np.sinc(place - k) * np.sinc((place - k) / 3)
+    return torch.from_numpy(weights / weights.sum(1, keepdims=True))
 
 
 def order():

@@ -1,5 +1,8 @@
 //! `Distribution`: what random numbers are drawn from, and drawing them on the host.
 
+use alloc::format;
+use alloc::string::String;
+
 use rand::Rng;
 use rand::RngExt;
 use rand::distr::uniform::SampleUniform;
@@ -43,7 +46,9 @@ impl Distribution {
         E: Element + SampleUniform,
         StandardUniform: rand_distr::Distribution<E>,
     {
-        self.check();
+        if let Err(why) = self.checked() {
+            panic!("{why}");
+        }
         let kind = match self {
             Self::Default => DistributionSamplerKind::Standard(StandardUniform),
             Self::Uniform(low, high) => match Uniform::new(E::from_elem(low), E::from_elem(high)) {
@@ -56,16 +61,23 @@ impl Distribution {
         DistributionSampler::new(kind, rng)
     }
 
-    #[track_caller]
-    pub(crate) fn check(self) {
-        match self {
-            Self::Default => {}
-            Self::Bernoulli(p) => assert!((0.0..=1.0).contains(&p), "Bernoulli: probability {p} is outside of 0..=1"),
-            Self::Uniform(low, high) => assert!(low < high && (high - low).is_finite(), "Uniform: the range {low}..{high} is empty or infinite"),
-            Self::Normal(mean, std) => {
-                assert!(std >= 0.0 && std.is_finite() && mean.is_finite(), "Normal: mean {mean}, standard deviation {std} is not valid")
-            }
+    /// What is wrong with the parameters.
+    pub(crate) fn checked(self) -> Result<(), String> {
+        let fits = match self {
+            Self::Default => true,
+            Self::Bernoulli(p) => (0.0..=1.0).contains(&p),
+            Self::Uniform(low, high) => low < high && (high - low).is_finite(),
+            Self::Normal(mean, std) => std >= 0.0 && std.is_finite() && mean.is_finite(),
+        };
+        if fits {
+            return Ok(());
         }
+        Err(match self {
+            Self::Default => String::new(),
+            Self::Bernoulli(p) => format!("Bernoulli: probability {p} is outside of 0..=1"),
+            Self::Uniform(low, high) => format!("Uniform: the range {low}..{high} is empty or infinite"),
+            Self::Normal(mean, std) => format!("Normal: mean {mean}, standard deviation {std} is not valid"),
+        })
     }
 }
 

@@ -252,7 +252,7 @@ impl From<DType> for FloatDType {
             DType::Flex32 => Self::Flex32,
             DType::F16 => Self::F16,
             DType::BF16 => Self::BF16,
-            other => panic!("expected a float dtype, found {other:?}"),
+            other => panic!("dtype: expected a float dtype, found {other:?}"),
         }
     }
 }
@@ -271,7 +271,7 @@ impl From<DType> for IntDType {
             DType::U32 => Self::U32,
             DType::U16 => Self::U16,
             DType::U8 => Self::U8,
-            other => panic!("expected an integer dtype, found {other:?}"),
+            other => panic!("dtype: expected an integer dtype, found {other:?}"),
         }
     }
 }
@@ -283,7 +283,7 @@ impl From<DType> for BoolStore {
     fn from(dtype: DType) -> Self {
         match dtype {
             DType::Bool(store) => store,
-            other => panic!("expected a bool dtype, found {other:?}"),
+            other => panic!("dtype: expected a bool dtype, found {other:?}"),
         }
     }
 }

@@ -55,7 +55,7 @@ impl Slice {
 
     /// The one position `idx`.
     pub fn index(idx: isize) -> Self {
-        Self::new(idx, if idx == -1 { None } else { Some(idx + 1) }, 1)
+        Self::new(idx, behind(idx), 1)
     }
 
     /// The positions, in the order they are taken.
@@ -189,7 +189,7 @@ impl FromStr for Slice {
             Some((start, end)) => {
                 let end = match end.trim_start().strip_prefix('=') {
                     // `..=-1` ends with the axis.
-                    Some(last) => Some(number(last)? + 1).filter(|end| *end != 0),
+                    Some(last) => behind(number(last)?),
                     None => optional(end)?,
                 };
                 Self::new(optional(start)?.unwrap_or(0), end, 1)
@@ -207,49 +207,40 @@ impl From<RangeFull> for Slice {
 }
 
 impl<I: AsIndex> From<Range<I>> for Slice {
-    #[track_caller]
     fn from(range: Range<I>) -> Self {
         Self::new(position(range.start), Some(position(range.end)), 1)
     }
 }
 
 impl<I: AsIndex> From<RangeFrom<I>> for Slice {
-    #[track_caller]
     fn from(range: RangeFrom<I>) -> Self {
         Self::new(position(range.start), None, 1)
     }
 }
 
 impl<I: AsIndex> From<RangeTo<I>> for Slice {
-    #[track_caller]
     fn from(range: RangeTo<I>) -> Self {
         Self::new(0, Some(position(range.end)), 1)
     }
 }
 
-/// A position of a slice.
-#[track_caller]
+/// A position of a slice. One beyond the machine's word lies outside of every axis, as the nearest one does: slicing refuses it with the op and the shape.
 fn position(index: impl AsIndex) -> isize {
-    match index.fitted() {
-        Ok(index) => index,
-        Err(_) => panic!("slice: position {index:?} does not fit isize"),
-    }
+    index.fitted().unwrap_or_else(|nearest| nearest)
 }
 
 /// The position behind an inclusive end; -1 is the last position, and behind it the axis ends.
 fn behind(last: isize) -> Option<isize> {
-    last.checked_add(1).filter(|end| *end != 0)
+    if last == -1 { None } else { Some(last.saturating_add(1)) }
 }
 
 impl<I: AsIndex + Copy> From<RangeInclusive<I>> for Slice {
-    #[track_caller]
     fn from(range: RangeInclusive<I>) -> Self {
         Self::new(position(*range.start()), behind(position(*range.end())), 1)
     }
 }
 
 impl<I: AsIndex> From<RangeToInclusive<I>> for Slice {
-    #[track_caller]
     fn from(range: RangeToInclusive<I>) -> Self {
         Self::new(0, behind(position(range.end)), 1)
     }
@@ -259,7 +250,6 @@ impl<I: AsIndex> From<RangeToInclusive<I>> for Slice {
 macro_rules! from_positions {
     ($($t:ty),*) => {$(
         impl From<$t> for Slice {
-            #[track_caller]
             fn from(position: $t) -> Self {
                 Self::index(self::position(position))
             }

@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind};
 use std::sync::Once;
 
-use kiln_tensor::activation::{glu, log_softmax, quiet_softmax, softmax, softmin};
+use kiln_tensor::activation::{celu, glu, log_softmax, prelu, quiet_softmax, softmax, softmin};
 use kiln_tensor::module;
 use kiln_tensor::ops::{
-    AvgPoolOptions, ConvOptions, ConvTransposeOptions, GridSampleOptions, InterpolateMode, InterpolateOptions, MaxPoolOptions, UnfoldOptions,
+    AttentionModuleOptions, AvgPoolOptions, ConvOptions, ConvTransposeOptions, DeformConvOptions, GridSampleOptions, InterpolateMode,
+    InterpolateOptions, MaxPoolOptions, PadMode, UnfoldOptions,
 };
-use kiln_tensor::{Bool, DType, Device, IndexingUpdateOp, Int, Tensor};
+use kiln_tensor::{Bool, DType, Device, Distribution, GradientCheckpointingStrategy, IndexingUpdateOp, Int, Shape, Tensor, ravel_index};
 
 thread_local! {
     static LAST: RefCell<Option<(String, String)>> = const { RefCell::new(None) };
@@ -301,6 +302,97 @@ fn indices_beyond_the_machine_word_are_named_with_their_op() {
         ("reshape", || drop(x().reshape([HUGE, 1])), &["18446744073709551615", "[2, 3]"]),
         ("expand", || drop(x().expand([HUGE, 3])), &["18446744073709551615", "[2, 3]"]),
         ("roll", || drop(x().roll_dim(HUGE, 0u64)), &["18446744073709551615", "[2, 3]"]),
-        ("slice", || drop(x().slice_dim(0, 0..HUGE)), &["18446744073709551615"]),
+        ("slice", || drop(x().slice(0..HUGE)), &["the end is out of range", "axis 0", "[2, 3]"]),
+        ("slice", || drop(x().slice(0..=HUGE)), &["the end is out of range", "axis 0", "[2, 3]"]),
+        ("slice", || drop(x().slice([usize::MAX])), &["the start is out of range", "axis 0", "[2, 3]"]),
+        ("slice", || drop(x().slice([0..1, -9..1])), &["the start is out of range", "axis 1", "[2, 3]"]),
+        ("slice", || drop(x().slice([0..1, 0..1, 0..1])), &["3 slices", "[2, 3]", "rank 2"]),
+        ("slice", || drop(x().slice_dim(0, 0..HUGE)), &["the end is out of range", "axis 0", "[2, 3]"]),
     ]);
+}
+
+#[test]
+fn tensors_that_cannot_be_made_are_named_with_the_op_and_the_shape() {
+    check(&[
+        ("zeros", || drop(Tensor::<2>::zeros([2], &Device::default())), &["[2]", "rank 2"]),
+        ("ones", || drop(Tensor::<2>::ones([2], &Device::default())), &["[2]", "rank 2"]),
+        ("full", || drop(Tensor::<2>::full([2], 1.0, &Device::default())), &["[2]", "rank 2"]),
+        ("from_data", || drop(Tensor::<2>::from_data([1.0], &Device::default())), &["[1]", "rank 2"]),
+        ("zeros", || drop(Tensor::<2>::zeros([2, 3], (&Device::default(), DType::I64))), &["i64", "[2, 3]"]),
+        ("random", || drop(Tensor::<1>::random([2, 3], Distribution::Default, &Device::default())), &["[2, 3]", "rank 1"]),
+        ("random", || drop(Tensor::<2>::random([2, 3], Distribution::Bernoulli(1.5), &Device::default())), &["probability 1.5", "[2, 3]"]),
+        ("random", || drop(Tensor::<2>::random([2, 3], Distribution::Uniform(1.0, 0.0), &Device::default())), &["1..0", "[2, 3]"]),
+        ("random", || drop(Tensor::<2>::random([2, 3], Distribution::Normal(0.0, -1.0), &Device::default())), &["deviation -1", "[2, 3]"]),
+        ("from_raw", || drop(Tensor::<1>::from_raw(x().into_raw())), &["[2, 3]", "rank 1"]),
+        ("from_raw", || drop(Tensor::<2, Int>::from_raw(x().into_raw())), &["f32", "[2, 3]"]),
+        ("shape", || drop(Shape::from([2i64, -3])), &["-3", "axis 1", "[2, -3]"]),
+        ("ravel_index", || assert!(ravel_index(&[1, 4], &[2, 3]) < 6), &["[1, 4]", "[2, 3]"]),
+    ]);
+}
+
+#[test]
+fn misuse_of_gradients_names_the_shape() {
+    check(&[
+        ("backward", || drop(x().backward()), &["require_grad", "[2, 3]"]),
+        ("backward", || drop_backward(), &["consumed", "[1]"]),
+        ("grad_replace", || x().grad_replace(&mut tracked().sum().backward(), x()), &["require_grad", "[2, 3]"]),
+        ("require_grad", || drop((tracked() * 2.0).require_grad()), &["detach", "[2, 3]"]),
+        (
+            "with_gradient_checkpointing_strategy",
+            || drop(x().with_gradient_checkpointing_strategy(GradientCheckpointingStrategy::Balanced)),
+            &["autodiff is off", "[2, 3]"],
+        ),
+        ("into_scalar", || assert!(x().into_scalar::<f32>() == 1.0), &["[2, 3]"]),
+    ]);
+}
+
+fn tracked() -> Tensor<2> {
+    Tensor::<2>::ones([2, 3], &Device::default().autodiff()).require_grad()
+}
+
+/// A graph is walked twice.
+fn drop_backward() {
+    let loss = tracked().exp().sum();
+    let _ = loss.backward();
+    let _ = loss.backward();
+}
+
+#[test]
+fn options_and_equations_that_do_not_fit_name_the_shapes() {
+    check(&[
+        ("interpolate", || drop(module::interpolate(of([1, 1, 2, 2]), InterpolateOptions::new(InterpolateMode::Nearest))), &["[1, 1, 2, 2]"]),
+        (
+            "grid_sample_2d",
+            || drop(of([1, 1, 2, 2]).grid_sample_2d(of([1, 1, 1, 2]), GridSampleOptions::new(InterpolateMode::Lanczos3))),
+            &["Lanczos3", "[1, 1, 2, 2]", "[1, 1, 1, 2]"],
+        ),
+        ("select_dim", || drop(x().select_dim::<1>(1, 3)), &["position 3", "axis 1", "[2, 3]"]),
+        ("celu", || drop(celu(x(), 0.0)), &["alpha", "[2, 3]"]),
+        ("glu", || drop(glu(x(), 1)), &["odd size 3", "[2, 3]"]),
+        ("prelu", || drop(prelu(x(), of([2]))), &["[2, 3]", "2 elements"]),
+        ("einsum", || drop(Tensor::<2>::einsum("ij,jk->ik", [(&x()).into()])), &["ij,jk->ik", "[2, 3]"]),
+        ("einsum", || drop(Tensor::<2>::einsum("ij->ik", [(&x()).into()])), &["no operand", "[2, 3]"]),
+        ("einsum", || drop(Tensor::<2>::einsum("ijk->ik", [(&x()).into()])), &["names 3 axes", "[2, 3]"]),
+        ("einsum", || drop(Tensor::<1>::einsum("ii->i", [(&x()).into()])), &["2 and 3", "[2, 3]"]),
+        ("einsum", || drop(Tensor::<2>::einsum("ij,jk->ik", [(&x()).into(), (&x()).into()])), &["3 and 2", "[2, 3]"]),
+        (
+            "attention",
+            || drop(module::attention(of([1, 3, 2, 4]), of([1, 2, 2, 4]), of([1, 2, 2, 4]), None, None, AttentionModuleOptions::default())),
+            &["[1, 3, 2, 4]", "[1, 2, 2, 4]"],
+        ),
+        ("ctc_loss", || drop(module::ctc_loss(of([2, 1, 3]), index([1, 1]), index([2]), index([1]), 0)), &["[2, 1, 3]", "[1, 1]", "[2]"]),
+        ("deform_conv2d", || drop_deformed(), &["[1, 1, 3, 3]"]),
+        ("fold4d", || drop(module::fold4d(of([1, 4, 3]), [3, 3], [2, 2], UnfoldOptions::new([1, 1], [0, 0], [1, 1]))), &["[1, 4, 3]"]),
+        ("cast", || drop(x().cast(DType::I64)), &["i64", "[2, 3]"]),
+        ("mask_select", || drop(x().mask_select(mask([3, 2]))), &["[2, 3]", "[3, 2]"]),
+        ("categorical", || drop(of([2, 0]).categorical(1)), &["[2, 0]"]),
+        ("median", || drop(of([2, 0]).median(1)), &["[2, 0]"]),
+        ("pad", || drop(x().pad([(3, 0)], PadMode::Reflect)), &["axis 1", "[2, 3]"]),
+        ("repeat", || drop(x().repeat(&[1, 1, 1])), &["[2, 3]"]),
+    ]);
+}
+
+fn drop_deformed() {
+    let options = DeformConvOptions::new([1, 1], [0, 0], [1, 1], 1, 1);
+    module::deform_conv2d(of([1, 1, 3, 3]), of([1, 8, 1, 1]), of([1, 1, 2, 2]), None, None, options);
 }

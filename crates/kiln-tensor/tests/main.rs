@@ -18,6 +18,7 @@ mod layers;
 #[cfg(feature = "linalg")]
 mod linalg;
 mod low_precision;
+mod operations;
 mod printing;
 mod pytorch;
 mod pytorch_numeric;

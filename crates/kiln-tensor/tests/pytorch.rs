@@ -260,6 +260,7 @@ fn sampling() {
                 "nearest-exact" => InterpolateMode::NearestExact,
                 "bilinear" => InterpolateMode::Bilinear,
                 "bicubic" => InterpolateMode::Bicubic,
+                "lanczos3" => InterpolateMode::Lanczos3,
                 other => panic!("no test for {other}"),
             };
             let options = InterpolateOptions::new(mode).with_align_corners(corners).with_output_size(case.sizes("output"));
@@ -267,7 +268,12 @@ fn sampling() {
             continue;
         }
         let (mode, padding) = case.name.strip_prefix("grid_sample_").and_then(|rest| rest.split_once('_')).expect("a known case");
-        let mode = if mode == "nearest" { InterpolateMode::Nearest } else { InterpolateMode::Bilinear };
+        let mode = match mode {
+            "nearest" => InterpolateMode::Nearest,
+            "bilinear" => InterpolateMode::Bilinear,
+            "bicubic" => InterpolateMode::Bicubic,
+            other => panic!("no test for {other}"),
+        };
         let padding = match padding {
             "zeros" => GridSamplePaddingMode::Zeros,
             "border" => GridSamplePaddingMode::Border,

@@ -21,7 +21,7 @@ fn every_source_gives_the_same_shape() {
     assert_eq!("[]".parse::<Shape>().unwrap(), shape![]);
     assert_eq!(Vec::from(expected), [2, 3]);
     assert_eq!(shape![4; 3], Shape::new([4, 4, 4]));
-    check_panics(|| Shape::from([-1, 3]), "size -1 is negative");
+    check_panics(|| Shape::from([-1, 3]), "size -1 at axis 0 is negative");
 }
 
 #[test]

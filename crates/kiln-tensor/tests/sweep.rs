@@ -7,7 +7,7 @@ use kiln_tensor::{Device, Scalar};
 use crate::cpu;
 
 /// How a matrix comes to be a view, from another one whose elements are spread over more memory.
-const LAYOUTS: [&str; 8] = ["dense", "transposed", "offset", "prefix", "stepped", "flipped", "broadcast rows", "broadcast columns"];
+pub const LAYOUTS: [&str; 8] = ["dense", "transposed", "offset", "prefix", "stepped", "flipped", "broadcast rows", "broadcast columns"];
 
 /// Sizes that are nothing, one, no multiple of a vector, and around a power of two.
 const SIZES: [[usize; 2]; 9] = [[0, 3], [3, 0], [1, 1], [2, 3], [5, 5], [1, 67], [67, 1], [3, 513], [511, 2]];
@@ -33,8 +33,12 @@ fn made(device: &Device, dims: &[usize], dtype: DType, special: bool) -> RawTens
     RawTensor::from_slice(device, dims, DType::F64, &elements(n, dtype, special)).cast(dtype)
 }
 
-fn view(device: &Device, layout: &str, [m, n]: [usize; 2], dtype: DType, special: bool) -> RawTensor {
-    let made = |dims: &[usize]| made(device, dims, dtype, special);
+fn view(device: &Device, layout: &str, size: [usize; 2], dtype: DType, special: bool) -> RawTensor {
+    view_of(|dims| made(device, dims, dtype, special), layout, size)
+}
+
+/// A view of what `made` makes.
+pub fn view_of(made: impl Fn(&[usize]) -> RawTensor, layout: &str, [m, n]: [usize; 2]) -> RawTensor {
     let part = |x: RawTensor, row: usize, column: usize| x.narrow(0, row, m).narrow(1, column, n);
     match layout {
         "dense" => made(&[m, n]),
@@ -128,7 +132,7 @@ const OPERATIONS: &[Case] = &[
     ("choose", Takes::Numbers, |x| x.mask_where(&x.lt_scalar(1i64), &x.flip(&[1]))),
 ];
 
-fn tolerance(dtype: DType) -> f64 {
+pub fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F64 => 1e-12,
         DType::F32 => 1e-5,
@@ -138,7 +142,7 @@ fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-fn agree(got: f64, expected: f64, tolerance: f64) -> bool {
+pub fn agree(got: f64, expected: f64, tolerance: f64) -> bool {
     got == expected || (got.is_nan() && expected.is_nan()) || (got - expected).abs() <= tolerance * expected.abs().max(1.0)
 }
 

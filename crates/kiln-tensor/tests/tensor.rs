@@ -126,7 +126,7 @@ fn mistakes_name_the_shapes() {
     check_panics(|| x().chunk(0, 0), "chunk");
     check_panics(|| Tensor::cat(vec![x(), y()], 0), "[4, 5]");
     check_panics(|| Tensor::stack::<3>(vec![x(), y()], 0), "stack: shapes differ: [2, 3], [4, 5]");
-    check_panics(|| x().select_dim::<1>(0, 2), "index 2 is out of range for size 2");
+    check_panics(|| x().select_dim::<1>(0, 2), "select_dim: position 2 is out of range on axis 0: shape [2, 3]");
     check_panics(|| Tensor::<1>::from_data([[1.0]], &device()), "[1, 1] is not of rank 1");
     check_panics(|| x() + x().cast(FloatDType::F64), "f64");
     check_panics(|| x().require_grad(), "require_grad: autodiff is off");

@@ -320,7 +320,7 @@ pub fn elu<const D: usize>(tensor: Tensor<D>, alpha: f64) -> Tensor<D> {
 /// When `alpha` is 0.
 #[track_caller]
 pub fn celu<const D: usize>(tensor: Tensor<D>, alpha: f64) -> Tensor<D> {
-    assert!(alpha != 0.0, "celu: alpha must not be 0");
+    assert!(alpha != 0.0, "celu: alpha must not be 0: shape {:?}", tensor.raw.dims());
     Tensor::from_raw(elu_scaled(&tensor.raw, alpha, 1.0 / alpha))
 }
 

@@ -54,9 +54,10 @@ macro_rules! within_kind {
                 let kind = Kind::$kind;
                 assert!(
                     kind.contains(dtype),
-                    "cast: {} is no element type of {} tensors: use a FloatDType or an IntDType",
+                    "cast: {} is no element type of {} tensors: use a FloatDType or an IntDType: shape {:?}",
                     dtype.name(),
-                    kind.as_str()
+                    kind.as_str(),
+                    tensor.raw.dims()
                 );
                 cast(tensor, dtype)
             }

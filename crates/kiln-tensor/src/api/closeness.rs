@@ -25,7 +25,7 @@ pub fn check_closeness<const D: usize>(output: &Tensor<D>, expected: &Tensor<D>)
     assert!(output.dims() == expected.dims(), "check_closeness: shapes differ: {:?}, {:?}", output.dims(), expected.dims());
     match report(output, expected) {
         Ok(text) => std::print!("{text}"),
-        Err(error) => panic!("cannot read a tensor: {error}"),
+        Err(error) => panic!("check_closeness: cannot read a tensor: {error}: shape {:?}", output.dims()),
     }
 }
 

@@ -52,10 +52,10 @@ impl TensorCreationOptions {
 
     /// The type of a tensor of the given kind. It fixes the defaults of the device.
     #[track_caller]
-    fn resolve(&self, kind: Kind) -> DType {
+    fn resolve(&self, op: &str, kind: Kind, shape: &[usize]) -> DType {
         let settings = self.device.locked_settings();
         let dtype = self.dtype.unwrap_or_else(|| kind.default_dtype(&settings));
-        assert!(kind.contains(dtype), "{} is no element type of {} tensors", dtype.name(), kind.as_str());
+        assert!(kind.contains(dtype), "{op}: {} is no element type of {} tensors: shape {shape:?}", dtype.name(), kind.as_str());
         dtype
     }
 }
@@ -74,29 +74,31 @@ impl From<(&Device, DType)> for TensorCreationOptions {
 
 #[track_caller]
 fn full_impl(kind: Kind, rank: usize, shape: Shape, value: impl FnOnce(&DType) -> Scalar, options: TensorCreationOptions) -> RawTensor {
-    check_rank(rank, &shape);
-    let dtype = options.resolve(kind);
+    check_rank("full", rank, &shape);
+    let dtype = options.resolve("full", kind, &shape);
     RawTensor::full(&options.device, &shape, dtype.into(), value(&dtype)).labelled(dtype)
 }
 
 /// Zeros and ones are part of the program, so that the compiler can simplify with them.
 #[track_caller]
-fn constant_impl(kind: Kind, rank: usize, shape: Shape, value: f64, options: TensorCreationOptions) -> RawTensor {
-    check_rank(rank, &shape);
-    let dtype = options.resolve(kind);
+fn constant_impl(op: &str, kind: Kind, rank: usize, shape: Shape, value: f64, options: TensorCreationOptions) -> RawTensor {
+    check_rank(op, rank, &shape);
+    let dtype = options.resolve(op, kind, &shape);
     RawTensor::constant(&options.device, &shape, dtype.into(), value).labelled(dtype)
 }
 
 #[track_caller]
-fn check_rank(rank: usize, shape: &Shape) {
-    assert!(shape.rank() == rank, "the shape {shape} is not of rank {rank}");
+fn check_rank(op: &str, rank: usize, shape: &Shape) {
+    assert!(shape.rank() == rank, "{op}: the shape {shape} is not of rank {rank}");
 }
 
 #[track_caller]
 fn random_impl(kind: Kind, rank: usize, shape: Shape, distribution: Distribution, options: TensorCreationOptions) -> RawTensor {
-    check_rank(rank, &shape);
-    distribution.check();
-    let stated = options.resolve(kind);
+    check_rank("random", rank, &shape);
+    if let Err(why) = distribution.checked() {
+        panic!("random: {why}: shape {shape}");
+    }
+    let stated = options.resolve("random", kind, &shape);
     let (device, dtype) = (&options.device, kiln_ir::DType::from(stated));
     let real = |draw: fn(&Device, &[usize], kiln_ir::DType, f64, f64) -> RawTensor, a: f64, b: f64| {
         if dtype.is_float() {
@@ -122,15 +124,15 @@ fn random_impl(kind: Kind, rank: usize, shape: Shape, distribution: Distribution
 
 #[track_caller]
 fn from_data_impl(kind: Kind, rank: usize, data: TensorData, options: TensorCreationOptions) -> RawTensor {
-    check_rank(rank, data.shape());
+    check_rank("from_data", rank, data.shape());
     if matches!(data.dtype(), DType::QFloat(_)) && kind == Kind::Float {
         let quantized = RawTensor::from_data(data, &options.device);
         return match options.dtype {
-            Some(dtype) if dtype != quantized.api_dtype() => quantized.cast_to(options.resolve(kind)),
+            Some(dtype) if dtype != quantized.api_dtype() => quantized.cast_to(options.resolve("from_data", kind, quantized.dims())),
             _ => quantized,
         };
     }
-    let dtype = options.resolve(kind);
+    let dtype = options.resolve("from_data", kind, data.shape());
     RawTensor::from_data(data.convert_dtype(dtype), &options.device)
 }
 
@@ -173,7 +175,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the shape is not of rank `D`, or the type is not of the tensor's kind.
     #[track_caller]
     pub fn zeros<S: Into<Shape>>(shape: S, options: impl Into<TensorCreationOptions>) -> Self {
-        Self::from_raw(constant_impl(K::KIND, D, shape.into(), 0.0, options.into()))
+        Self::from_raw(constant_impl("zeros", K::KIND, D, shape.into(), 0.0, options.into()))
     }
 
     /// Zeros of the same shape, type and device.
@@ -200,7 +202,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the shape is not of rank `D`, or the type is not of the tensor's kind.
     #[track_caller]
     pub fn ones<S: Into<Shape>>(shape: S, options: impl Into<TensorCreationOptions>) -> Self {
-        Self::from_raw(constant_impl(K::KIND, D, shape.into(), 1.0, options.into()))
+        Self::from_raw(constant_impl("ones", K::KIND, D, shape.into(), 1.0, options.into()))
     }
 
     /// Ones of the same shape, type and device.
@@ -367,7 +369,7 @@ impl Tensor<1, Int> {
     pub fn arange_step(range: Range<i64>, step: usize, options: impl Into<TensorCreationOptions>) -> Self {
         assert!(step > 0, "arange: the step must not be 0: range {range:?}");
         let options = options.into();
-        let dtype = options.resolve(Kind::Int);
+        let dtype = options.resolve("arange", Kind::Int, &[]);
         let count = usize::try_from((i128::from(range.end) - i128::from(range.start)).max(0)).unwrap_or(usize::MAX).div_ceil(step);
         Self::from_raw(RawTensor::arange(&options.device, range.start, step as i64, count, dtype.into()))
     }
@@ -399,7 +401,7 @@ impl<K: Numeric> Tensor<2, K> {
     /// assert_eq!(x.try_to_vec_as::<f32>().unwrap(), [1.0, 0.0, 0.0, 1.0]);
     /// ```
     pub fn eye(size: usize, device: &Device) -> Self {
-        let dtype = TensorCreationOptions::from(device).resolve(K::KIND);
+        let dtype = TensorCreationOptions::from(device).resolve("eye", K::KIND, &[size, size]);
         Self::from_raw(RawTensor::eye(device, size, dtype.into()).labelled(dtype))
     }
 }

@@ -86,7 +86,15 @@ macro_rules! einsum {
 /// # Panics
 /// When the equation has another number of operands, characters that are no letters, or a letter in the result twice or without an operand.
 #[doc(hidden)]
+#[track_caller]
 pub const fn check_einsum_equation(equation: &str, operands: usize) {
+    if let Err(rule) = check_form(equation, operands) {
+        panic!("{}", rule);
+    }
+}
+
+/// The rule that an equation breaks.
+const fn check_form(equation: &str, operands: usize) -> Result<(), &'static str> {
     let text = equation.as_bytes();
     let (mut i, mut inputs, mut in_result) = (0, 1, false);
     let (mut seen, mut result) = ([false; 128], [false; 128]);
@@ -101,15 +109,19 @@ pub const fn check_einsum_equation(equation: &str, operands: usize) {
             b'.' if i + 2 < text.len() && text[i + 1] == b'.' && text[i + 2] == b'.' => i += 2,
             letter if letter.is_ascii_alphabetic() && !in_result => seen[letter as usize] = true,
             letter if letter.is_ascii_alphabetic() => {
-                assert!(!result[letter as usize], "einsum: a letter occurs twice in the result");
-                assert!(seen[letter as usize], "einsum: a letter of the result occurs in no operand");
+                if result[letter as usize] {
+                    return Err("einsum: a letter occurs twice in the result");
+                }
+                if !seen[letter as usize] {
+                    return Err("einsum: a letter of the result occurs in no operand");
+                }
                 result[letter as usize] = true;
             }
-            _ => panic!("einsum: axes are named by letters, operands separated by commas, the result follows ->"),
+            _ => return Err("einsum: axes are named by letters, operands separated by commas, the result follows ->"),
         }
         i += 1;
     }
-    assert!(inputs == operands, "einsum: the equation has another number of operands");
+    if inputs == operands { Ok(()) } else { Err("einsum: the equation has another number of operands") }
 }
 
 /// The name of an axis: a letter, or a place of the ellipsis counted from its end.
@@ -127,7 +139,10 @@ struct Term {
 
 #[track_caller]
 fn einsum(equation: &str, operands: Vec<RawTensor>) -> RawTensor {
-    check_einsum_equation(equation, operands.len());
+    if let Err(rule) = check_form(equation, operands.len()) {
+        let shapes: Vec<&[usize]> = operands.iter().map(RawTensor::dims).collect();
+        panic!("{rule}: equation {equation:?}, operands {shapes:?}");
+    }
     let compact: String = equation.chars().filter(|c| *c != ' ').collect();
     let (inputs, result) = match compact.split_once("->") {
         Some((inputs, result)) => (inputs, Some(result)),
@@ -135,7 +150,7 @@ fn einsum(equation: &str, operands: Vec<RawTensor>) -> RawTensor {
     };
     let mut terms: Vec<Term> = Vec::new();
     for (text, tensor) in inputs.split(',').zip(operands) {
-        let labels = labels_of(text, tensor.rank(), equation);
+        let labels = labels_of(text, tensor.dims(), equation);
         terms.push(diagonal(Term { tensor, labels }, equation));
     }
     check_sizes(&terms, equation);
@@ -168,10 +183,14 @@ fn position(labels: &[Label], label: Label) -> usize {
 
 /// The names of an operand's axes.
 #[track_caller]
-fn labels_of(text: &str, rank: usize, equation: &str) -> Vec<Label> {
+fn labels_of(text: &str, dims: &[usize], equation: &str) -> Vec<Label> {
+    let rank = dims.len();
     let letters = text.chars().filter(|c| *c != '.').count();
     let ellipsis = text.contains("...");
-    assert!(letters == rank || (ellipsis && letters < rank), "einsum: {text:?} names {letters} axes, the operand has {rank}: equation {equation:?}");
+    assert!(
+        letters == rank || (ellipsis && letters < rank),
+        "einsum: {text:?} names {letters} axes, the operand has {rank}: equation {equation:?}, shape {dims:?}"
+    );
     let hidden = rank - letters;
     let mut labels = Vec::with_capacity(rank);
     let mut dots = 0;
@@ -185,7 +204,7 @@ fn labels_of(text: &str, rank: usize, equation: &str) -> Vec<Label> {
             labels.extend((0..hidden).rev().map(Label::Broadcast));
         }
     }
-    assert!(dots <= 3, "einsum: {text:?} has more than one ellipsis: equation {equation:?}");
+    assert!(dots <= 3, "einsum: {text:?} has more than one ellipsis: equation {equation:?}, shape {dims:?}");
     labels
 }
 
@@ -223,7 +242,7 @@ fn diagonal(mut term: Term, equation: &str) -> Term {
     while let Some((first, second)) = repeated(&term.labels) {
         let dims = term.tensor.dims();
         let size = dims[first];
-        assert!(size == dims[second], "einsum: axes of one name have sizes {size} and {}: equation {equation:?}", dims[second]);
+        assert!(size == dims[second], "einsum: axes of one name have sizes {size} and {}: equation {equation:?}, shape {dims:?}", dims[second]);
         // Both axes go to the end as one, where the diagonal is every (size + 1)-th element.
         let mut order: Vec<usize> = (0..dims.len()).filter(|axis| *axis != first && *axis != second).collect();
         let kept: Vec<usize> = order.iter().map(|axis| dims[*axis]).collect();
@@ -252,7 +271,10 @@ fn check_sizes(terms: &[Term], equation: &str) {
                 None => sizes.push((*label, size)),
                 Some((_, known)) if *known == size || size == 1 => {}
                 Some((_, known)) if *known == 1 => *known = size,
-                Some((_, known)) => panic!("einsum: axes of one name have sizes {known} and {size}: equation {equation:?}"),
+                Some((_, known)) => {
+                    let shapes: Vec<&[usize]> = terms.iter().map(|term| term.tensor.dims()).collect();
+                    panic!("einsum: axes of one name have sizes {known} and {size}: equation {equation:?}, operands {shapes:?}")
+                }
             }
         }
     }

@@ -136,6 +136,11 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the mask does not broadcast to the tensor's shape, or the device fails.
     #[track_caller]
     pub fn mask_select(self, mask: Tensor<D, Bool>) -> Tensor<1, K> {
+        let (dims, held) = (self.raw.dims(), mask.raw.dims());
+        assert!(
+            kiln_ir::dims::broadcast(dims, held).is_some_and(|both| both[..] == *dims),
+            "mask_select: tensor {dims:?}, mask {held:?}: the mask does not broadcast"
+        );
         let mask: Tensor<D, Bool> = mask.expand(self.shape());
         let at = super::boolean::true_positions(&mask.raw);
         let at: Vec<i64> = at.into_iter().map(|position| position as i64).collect();

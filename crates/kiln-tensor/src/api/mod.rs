@@ -190,6 +190,6 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
 #[cold]
 #[track_caller]
 fn refuse(raw: &RawTensor, rank: usize, kind: kind::Kind) -> ! {
-    assert!(raw.rank() == rank, "a tensor of shape {:?} is not of rank {rank}", raw.dims());
-    panic!("a tensor of {} is not of kind {}", raw.dtype(), kind.as_str())
+    assert!(raw.rank() == rank, "from_raw: a tensor of shape {:?} is not of rank {rank}", raw.dims());
+    panic!("from_raw: a tensor of {} is not of kind {}: shape {:?}", raw.dtype(), kind.as_str(), raw.dims())
 }

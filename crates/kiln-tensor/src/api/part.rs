@@ -9,7 +9,7 @@ use super::kind::Basic;
 use super::view::raws;
 use crate::element::{Element, Scalar};
 use crate::raw::{RawTensor, SliceRange};
-use crate::shape::{AsIndex, Shape, axis_of};
+use crate::shape::{AsIndex, IndexWrap, Shape, axis_of};
 use crate::slice::{Slice, SliceArg};
 
 /// Slices resolved for the axes of a shape; whole axes are left out.
@@ -129,7 +129,10 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     #[track_caller]
     pub fn select_dim<const D2: usize>(self, dim: impl AsIndex, index: impl AsIndex) -> Tensor<D2, K> {
         let axis = self.axis("select_dim", dim);
-        let index = index.expect_elem_index(self.raw.dims()[axis]);
+        let dims = self.raw.dims();
+        let Ok(index) = IndexWrap::index().try_wrap(index, dims[axis]) else {
+            panic!("select_dim: position {index:?} is out of range on axis {axis}: shape {dims:?}");
+        };
         self.narrow(axis, index, 1).squeeze_dim(axis)
     }
 

@@ -316,7 +316,11 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// When the tensor does not have one element, or the device fails.
     #[track_caller]
     pub fn into_scalar<E: Element>(self) -> E {
-        expect(self.try_into_scalar())
+        let dims = self.dims();
+        match self.try_into_scalar() {
+            Ok(value) => value,
+            Err(error) => panic!("into_scalar: cannot read a tensor: {error}: shape {dims:?}"),
+        }
     }
 
     /// The one element of the tensor, converted to `E`.
@@ -348,10 +352,13 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     /// # Panics
     /// When the tensor does not have one element.
     pub async fn into_scalar_async<E: Element>(self) -> Result<E, ExecutionError> {
+        let dims = self.dims();
         match self.try_into_scalar() {
             Ok(value) => Ok(value),
             Err(TensorReadError::Execution(error)) => Err(error),
-            Err(error @ (TensorReadError::Data(_) | TensorReadError::InvalidShape { .. })) => panic!("cannot read a tensor: {error}"),
+            Err(error @ (TensorReadError::Data(_) | TensorReadError::InvalidShape { .. })) => {
+                panic!("into_scalar_async: cannot read a tensor: {error}: shape {dims:?}")
+            }
         }
     }
 

@@ -31,7 +31,7 @@ impl Gradients {
     #[track_caller]
     pub fn replace(&mut self, leaf: &RawTensor, grad: RawTensor) {
         let Some(id) = leaf.leaf_id() else {
-            panic!("grad_replace: the tensor retains no gradient: call require_grad first");
+            panic!("grad_replace: the tensor retains no gradient: call require_grad first: shape {:?}", leaf.dims());
         };
         if leaf.dims() != grad.dims() {
             panic!("grad_replace: shapes differ: tensor {:?}, gradient {:?}", leaf.dims(), grad.dims());

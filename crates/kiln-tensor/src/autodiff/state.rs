@@ -17,7 +17,7 @@ impl RawTensor {
             None if !self.context.autodiff => {
                 panic!("require_grad: autodiff is off for this tensor: make it on `device.autodiff()`: shape {:?}", self.dims())
             }
-            None if !self.dtype().is_float() => panic!("require_grad: {} tensors have no gradient", self.dtype()),
+            None if !self.dtype().is_float() => panic!("require_grad: {} tensors have no gradient: shape {:?}", self.dtype(), self.dims()),
             None => RawTensor { tape: Some(Entry::leaf()), ..self },
         }
     }
@@ -71,7 +71,7 @@ impl RawTensor {
     #[track_caller]
     pub fn with_gradient_checkpointing_strategy(mut self, strategy: GradientCheckpointingStrategy) -> RawTensor {
         if !self.context.autodiff {
-            panic!("with_gradient_checkpointing_strategy: autodiff is off for this tensor");
+            panic!("with_gradient_checkpointing_strategy: autodiff is off for this tensor: shape {:?}", self.dims());
         }
         self.context.checkpointing = strategy;
         self

@@ -52,7 +52,10 @@ impl RawTensor {
     #[track_caller]
     fn walk(&self, keep_graph: bool) -> Gradients {
         let Some(root) = &self.tape else {
-            panic!("backward: the tensor depends on no tensor that requires a gradient: did you forget to call require_grad?");
+            panic!(
+                "backward: the tensor depends on no tensor that requires a gradient: did you forget to call require_grad? Shape {:?}",
+                self.dims()
+            );
         };
         let context = if keep_graph { self.context } else { self.context.without_autodiff() };
         let one = RawTensor { context, ..RawTensor::ones(&self.device().without_autodiff(), self.dims(), self.dtype()) };
@@ -81,7 +84,8 @@ impl RawTensor {
                     Some(s) => differentiate(s, &dy, keep_graph.then_some(&entry)),
                     None => panic!(
                         "backward: this graph, or a part of it, was consumed by an earlier backward: compute the forward pass again, or add losses that share \
-                         intermediate results before one backward"
+                         intermediate results before one backward: shape {:?}",
+                        self.dims()
                     ),
                 };
                 let parents = if keep_graph {

@@ -225,7 +225,9 @@ impl TensorData {
     #[track_caller]
     pub fn random<E: Element, R: Rng, S: Into<Shape>>(shape: S, distribution: Distribution, rng: &mut R) -> Self {
         let shape = shape.into();
-        distribution.check();
+        if let Err(why) = distribution.checked() {
+            panic!("random: {why}: shape {shape}");
+        }
         let values = (0..shape.num_elements()).map(|_| E::random(distribution, rng)).collect();
         Self::new::<E, _>(values, shape)
     }

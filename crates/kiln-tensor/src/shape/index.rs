@@ -59,6 +59,12 @@ pub trait AsSize: Debug + Copy + Sized {
     /// # Panics
     /// When the value is negative or does not fit `usize`.
     fn as_size(self) -> usize;
+
+    /// The value as a size, if it is one.
+    #[doc(hidden)]
+    fn fitting_size(self) -> Option<usize> {
+        Some(self.as_size())
+    }
 }
 
 /// Implements [`AsIndex`] and [`AsSize`] for the primitive integers.
@@ -90,6 +96,11 @@ macro_rules! integers {
                     Err(_) => panic!("shape: size {self} is negative or too large"),
                 }
             }
+
+            #[inline]
+            fn fitting_size(self) -> Option<usize> {
+                usize::try_from(self).ok()
+            }
         }
     )*};
 }
@@ -110,6 +121,10 @@ impl<T: AsSize> AsSize for &T {
     #[track_caller]
     fn as_size(self) -> usize {
         (*self).as_size()
+    }
+
+    fn fitting_size(self) -> Option<usize> {
+        (*self).fitting_size()
     }
 }
 
@@ -217,7 +232,10 @@ pub fn ravel_index<I: AsIndex>(indices: &[I], shape: &[usize]) -> usize {
     assert!(indices.len() == shape.len(), "ravel_index: {} indices given for shape {shape:?}", indices.len());
     let mut at = 0;
     for (index, size) in indices.iter().zip(shape) {
-        at = at * size + IndexWrap::expect_elem(*index, *size);
+        let Ok(place) = IndexWrap::index().try_wrap(*index, *size) else {
+            panic!("ravel_index: index {index:?} is out of range for size {size}: indices {indices:?}, shape {shape:?}");
+        };
+        at = at * size + place;
     }
     at
 }

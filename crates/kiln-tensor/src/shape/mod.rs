@@ -445,8 +445,19 @@ impl FromStr for Shape {
 }
 
 impl<I: AsSize> FromIterator<I> for Shape {
+    /// # Panics
+    /// When a size is negative or too large.
+    #[track_caller]
     fn from_iter<T: IntoIterator<Item = I>>(iter: T) -> Self {
-        Self { dims: iter.into_iter().map(|size| size.as_size()).collect() }
+        let sizes: SmallVec<[I; 5]> = iter.into_iter().collect();
+        let mut dims = SmallVec::with_capacity(sizes.len());
+        for (axis, size) in sizes.iter().enumerate() {
+            match size.fitting_size() {
+                Some(size) => dims.push(size),
+                None => panic!("shape: size {size:?} at axis {axis} is negative or too large: {:?}", sizes.as_slice()),
+            }
+        }
+        Self { dims }
     }
 }
 
@@ -455,8 +466,11 @@ where
     T: IntoIterator<Item = I>,
     I: AsSize,
 {
+    /// # Panics
+    /// When a size is negative or too large.
+    #[track_caller]
     fn from(dims: T) -> Self {
-        dims.into_iter().collect()
+        Self::from_iter(dims)
     }
 }
 

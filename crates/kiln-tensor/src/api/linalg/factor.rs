@@ -67,7 +67,7 @@ pub fn lu<const D: usize, const D1: usize>(tensor: Tensor<D>) -> (Tensor<D>, Ten
 #[track_caller]
 fn lu_gradient([p, l, u]: [&RawTensor; 3], [_, dl, du]: [&RawTensor; 3]) -> RawTensor {
     let (m, n) = (l.dims()[l.rank() - 2], u.dims()[u.rank() - 1]);
-    assert!(m == n, "lu: the gradient needs square matrices, not {m} by {n}");
+    assert!(m == n, "lu: the gradient needs square matrices, not {m} by {n}: factors {:?}, {:?}", l.dims(), u.dims());
     let inner = l.transpose().matmul(dl).tril(-1).add(&du.matmul(&u.transpose()).triu(0));
     p.matmul(&inverse(l).transpose().matmul(&inner)).matmul(&inverse(u).transpose())
 }

@@ -66,9 +66,9 @@ fn deform(
         x.dims(),
         weight.dims()
     );
-    assert!(offset.dims() == expected(2), "deform_conv2d: offset {:?}, expected {:?}", offset.dims(), expected(2));
+    assert!(offset.dims() == expected(2), "deform_conv2d: offset {:?}, expected {:?}: input {:?}", offset.dims(), expected(2), x.dims());
     let mask_fits = mask.is_none_or(|mask| mask.dims() == expected(1));
-    assert!(mask_fits, "deform_conv2d: mask {:?}, expected {:?}", mask.map(RawTensor::dims), expected(1));
+    assert!(mask_fits, "deform_conv2d: mask {:?}, expected {:?}: input {:?}", mask.map(RawTensor::dims), expected(1), x.dims());
 
     // Channels that share offsets are read as one image each.
     let (images, places) = (n * sharing, size[0] * size[1]);

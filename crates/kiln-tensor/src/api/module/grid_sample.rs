@@ -53,7 +53,9 @@ fn sample(x: &RawTensor, grid: &RawTensor, options: &GridSampleOptions) -> RawTe
         InterpolateMode::Nearest | InterpolateMode::NearestExact => image.pick(&image.inside(&y, 0).round(), &image.inside(&x, 1).round()),
         InterpolateMode::Bilinear => image.bilinear(&image.inside(&y, 0), &image.inside(&x, 1)),
         InterpolateMode::Bicubic => image.bicubic(&y, &x),
-        InterpolateMode::Lanczos3 => panic!("grid_sample_2d: there is no sampling with Lanczos3: use Bicubic"),
+        InterpolateMode::Lanczos3 => {
+            panic!("grid_sample_2d: there is no sampling with Lanczos3: use Bicubic: image {:?}, grid {:?}", [n, c, h, w], grid.dims())
+        }
     };
     sampled.reshape(&[n, c, height, width])
 }

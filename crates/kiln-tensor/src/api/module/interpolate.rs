@@ -28,10 +28,10 @@ fn resize(x: &RawTensor, options: &InterpolateOptions) -> RawTensor {
     let output = match (options.output_size, options.scale_factor) {
         (Some(output), None) => output,
         (None, Some(scale)) => core::array::from_fn(|i| (size[i] as f64 * f64::from(scale[i])) as usize),
-        (None, None) => panic!("interpolate: give an output size or a scale factor"),
-        (Some(_), Some(_)) => panic!("interpolate: give an output size or a scale factor, not both"),
+        (None, None) => panic!("interpolate: give an output size or a scale factor: shape {:?}", x.dims()),
+        (Some(_), Some(_)) => panic!("interpolate: give an output size or a scale factor, not both: shape {:?}", x.dims()),
     };
-    assert!(!size.contains(&0) && !output.contains(&0), "interpolate: no image between {size:?} and {output:?}");
+    assert!(!size.contains(&0) && !output.contains(&0), "interpolate: no image between {size:?} and {output:?}: shape {:?}", x.dims());
     let mut y = x.clone();
     for i in 0..2 {
         if size[i] != output[i] {
