@@ -5,6 +5,7 @@ use kiln_tensor::{Device, Tensor};
 
 use crate::grad_clipping::GradientClippingConfig;
 use crate::number::{exact, power};
+use crate::values::Values;
 use crate::{LearningRate, ModuleOptimizer, Optimizer, RecordState};
 
 /// Configuration of [`Adan`].
@@ -111,32 +112,24 @@ impl Optimizer for Adan {
         grad: Tensor<D>,
         state: Option<AdanState<D>>,
     ) -> (Tensor<D>, Option<AdanState<D>>) {
-        let (first, second, third) = (1.0 - self.beta_1, 1.0 - self.beta_2, 1.0 - self.beta_3);
-        let negated = grad.clone().neg();
-        let state = match state.map(|state| state.momentum) {
-            Some(state) => {
-                let change = grad.clone() + state.neg_pre_grad;
-                let ahead = grad.clone() + change.clone() * self.beta_2;
-                AdaptiveNesterovMomentumState::new(
-                    state.time + 1,
-                    state.exp_avg * self.beta_1 + grad * first,
-                    state.exp_avg_sq * self.beta_3 + ahead.square() * third,
-                    state.exp_avg_diff * self.beta_2 + change * second,
-                    negated,
-                )
-            }
-            // There is no change before the second step.
-            None => AdaptiveNesterovMomentumState::new(1, grad.clone() * first, grad.clone().square() * third, grad.zeros_like(), negated),
-        };
-        let correction_1 = 1.0 - power(self.beta_1, state.time);
-        let correction_2 = 1.0 - power(self.beta_2, state.time);
-        let correction_3 = libm::sqrt(1.0 - power(self.beta_3, state.time));
-        let scale = state.exp_avg_sq.clone().sqrt() * (1.0 / correction_3) + self.epsilon;
-        let direction = state.exp_avg.clone() * (lr / correction_1) + state.exp_avg_diff.clone() * (lr * self.beta_2 / correction_2);
-        let step = direction / scale;
-        let decay = lr * self.weight_decay;
-        let tensor = if self.no_prox { tensor * (1.0 - decay) - step } else { (tensor - step) * (1.0 / (1.0 + decay)) };
-        (tensor, Some(AdanState::new(state)))
+        let averages = state.map(|AdanState { momentum }| Averages {
+            time: momentum.time,
+            grad: momentum.exp_avg.into(),
+            square: momentum.exp_avg_sq.into(),
+            change: momentum.exp_avg_diff.into(),
+            negated: momentum.neg_pre_grad.into(),
+        });
+        // There is no change before the second step.
+        let averages = averages.ok_or_else(|| grad.zeros_like().into());
+        let (tensor, averages) = self.step_values(lr, tensor.into(), grad.into(), averages);
+        let state = AdaptiveNesterovMomentumState::new(
+            averages.time,
+            averages.grad.typed(),
+            averages.square.typed(),
+            averages.change.typed(),
+            averages.negated.typed(),
+        );
+        (tensor.typed(), Some(AdanState::new(state)))
     }
 
     fn to_device<const D: usize>(state: AdanState<D>, device: &Device) -> AdanState<D> {
@@ -148,5 +141,45 @@ impl Optimizer for Adan {
             state.exp_avg_diff.to_device(device),
             state.neg_pre_grad.to_device(device),
         ))
+    }
+}
+
+/// [`AdaptiveNesterovMomentumState`] for a tensor of any rank.
+struct Averages {
+    time: usize,
+    grad: Values,
+    square: Values,
+    change: Values,
+    negated: Values,
+}
+
+impl Adan {
+    /// A step from the state, or from a change of zeros if it is the first.
+    fn step_values(&self, lr: LearningRate, tensor: Values, grad: Values, state: Result<Averages, Values>) -> (Values, Averages) {
+        let (first, second, third) = (1.0 - self.beta_1, 1.0 - self.beta_2, 1.0 - self.beta_3);
+        let negated = grad.neg();
+        let state = match state {
+            Ok(state) => {
+                let change = grad.clone() + state.negated;
+                let ahead = grad.clone() + change.clone() * self.beta_2;
+                Averages {
+                    time: state.time + 1,
+                    grad: state.grad * self.beta_1 + grad * first,
+                    square: state.square * self.beta_3 + ahead.square() * third,
+                    change: state.change * self.beta_2 + change * second,
+                    negated,
+                }
+            }
+            Err(change) => Averages { time: 1, grad: grad.clone() * first, square: grad.square() * third, change, negated },
+        };
+        let correction_1 = 1.0 - power(self.beta_1, state.time);
+        let correction_2 = 1.0 - power(self.beta_2, state.time);
+        let correction_3 = libm::sqrt(1.0 - power(self.beta_3, state.time));
+        let scale = state.square.sqrt() * (1.0 / correction_3) + self.epsilon;
+        let direction = state.grad.clone() * (lr / correction_1) + state.change.clone() * (lr * self.beta_2 / correction_2);
+        let step = direction / scale;
+        let decay = lr * self.weight_decay;
+        let tensor = if self.no_prox { tensor * (1.0 - decay) - step } else { (tensor - step) * (1.0 / (1.0 + decay)) };
+        (tensor, state)
     }
 }

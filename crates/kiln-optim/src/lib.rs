@@ -34,6 +34,7 @@ pub mod record;
 mod rmsprop;
 mod sgd;
 mod state;
+mod values;
 
 pub use adafactor::{Adafactor, AdafactorConfig, AdafactorState};
 pub use adagrad::{AdaGrad, AdaGradConfig, AdaGradState, LrDecayState};

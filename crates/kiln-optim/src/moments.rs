@@ -3,6 +3,7 @@
 use kiln_tensor::{Device, Tensor};
 
 use crate::number::power;
+use crate::values::Values;
 use crate::{LearningRate, RecordState};
 
 /// Running averages of the gradient and its square.
@@ -50,22 +51,39 @@ impl AdaptiveMomentum {
         grad: Tensor<D>,
         state: Option<AdaptiveMomentumState<D>>,
     ) -> (Tensor<D>, AdaptiveMomentumState<D>) {
+        let averages = state.map(|state| Averages {
+            time: state.time,
+            moment_1: state.moment_1.into(),
+            moment_2: state.moment_2.into(),
+            most: state.max_moment_2.map(Values::from),
+        });
+        let (step, averages) = self.step(lr, grad.into(), averages);
+        let state = AdaptiveMomentumState {
+            time: averages.time,
+            moment_1: averages.moment_1.typed(),
+            moment_2: averages.moment_2.typed(),
+            max_moment_2: averages.most.map(Values::typed),
+        };
+        (step.typed(), state)
+    }
+
+    fn step(&self, lr: LearningRate, grad: Values, state: Option<Averages>) -> (Values, Averages) {
         let (first, second) = (1.0 - self.beta_1, 1.0 - self.beta_2);
         let mut state = match state {
-            Some(state) => AdaptiveMomentumState {
+            Some(state) => Averages {
                 time: state.time + 1,
                 moment_1: state.moment_1 * self.beta_1 + grad.clone() * first,
                 moment_2: state.moment_2 * self.beta_2 + grad.square() * second,
-                max_moment_2: state.max_moment_2,
+                most: state.most,
             },
-            None => AdaptiveMomentumState::new(1, grad.clone() * first, grad.square() * second),
+            None => Averages { time: 1, moment_1: grad.clone() * first, moment_2: grad.square() * second, most: None },
         };
         let squares = if self.amsgrad {
-            let most = match state.max_moment_2.take() {
-                Some(most) => most.max_pair(state.moment_2.clone()),
+            let most = match state.most.take() {
+                Some(most) => most.max_pair(&state.moment_2),
                 None => state.moment_2.clone(),
             };
-            state.max_moment_2 = Some(most.clone());
+            state.most = Some(most.clone());
             most
         } else {
             state.moment_2.clone()
@@ -77,4 +95,12 @@ impl AdaptiveMomentum {
         let step = state.moment_1.clone() * (lr / correction_1) / scale;
         (step, state)
     }
+}
+
+/// [`AdaptiveMomentumState`] for a tensor of any rank.
+struct Averages {
+    time: usize,
+    moment_1: Values,
+    moment_2: Values,
+    most: Option<Values>,
 }

@@ -6,6 +6,7 @@ use kiln_tensor::{Device, Tensor};
 use crate::decay::{WeightDecay, WeightDecayConfig, decayed, optional};
 use crate::grad_clipping::GradientClippingConfig;
 use crate::number::exact;
+use crate::values::Values;
 use crate::{LearningRate, ModuleOptimizer, Optimizer, RecordState};
 
 /// Configuration of [`RmsProp`].
@@ -177,22 +178,10 @@ impl Optimizer for RmsProp {
             Some(state) => (Some(state.square_avg.square_avg), state.centered.grad_avg, state.momentum),
             None => (None, None, None),
         };
-        let share = 1.0 - self.alpha;
-        let running = |average: Option<Tensor<D>>, new: Tensor<D>| match average {
-            Some(average) => average * self.alpha + new * share,
-            None => new * share,
-        };
-        let square = running(square, grad.clone().square());
-        let (average, spread) = if self.centered {
-            let average = running(average, grad.clone());
-            let spread = square.clone() - average.clone().square();
-            (Some(average), spread)
-        } else {
-            (None, square.clone())
-        };
-        let step = grad / (spread.clone().sqrt() + self.epsilon);
-        let (step, momentum) = self.momentum.transform(step, momentum);
-        let state = RmsPropState::new(SquareAvgState::new(square), CenteredState::new(average, spread), momentum);
+        let averages = self.averages(grad.into(), square.map(Values::from), average.map(Values::from));
+        let (step, momentum) = self.momentum.transform(averages.step.typed(), momentum);
+        let centered = CenteredState::new(averages.grad.map(Values::typed), averages.spread.typed());
+        let state = RmsPropState::new(SquareAvgState::new(averages.square.typed()), centered, momentum);
         (tensor - step * lr, Some(state))
     }
 
@@ -202,5 +191,33 @@ impl Optimizer for RmsProp {
             state.centered.to_device(device),
             state.momentum.map(|momentum| momentum.to_device(device)),
         )
+    }
+}
+
+/// What a step computes before momentum.
+struct Averages {
+    square: Values,
+    grad: Option<Values>,
+    spread: Values,
+    step: Values,
+}
+
+impl RmsProp {
+    fn averages(&self, grad: Values, square: Option<Values>, average: Option<Values>) -> Averages {
+        let share = 1.0 - self.alpha;
+        let running = |average: Option<Values>, new: Values| match average {
+            Some(average) => average * self.alpha + new * share,
+            None => new * share,
+        };
+        let square = running(square, grad.square());
+        let (average, spread) = if self.centered {
+            let average = running(average, grad.clone());
+            let spread = square.clone() - average.square();
+            (Some(average), spread)
+        } else {
+            (None, square.clone())
+        };
+        let step = grad / (spread.sqrt() + self.epsilon);
+        Averages { square, grad: average, spread, step }
     }
 }

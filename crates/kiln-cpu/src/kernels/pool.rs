@@ -3,6 +3,7 @@
 //! Every pool goes row by row of the result: for each element of the window, one loop over a row of outputs, so that any window, stride, dilation and padding
 //! is vector code. Windows are clipped once per axis when the kernel is prepared.
 mod forward;
+mod integers;
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -179,7 +180,6 @@ struct Backward<'a, T: Element, D> {
 impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
     type Out = ();
     const WIDE: bool = T::PLAIN && size_of::<T>() == 4;
-    const PLAIN: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -232,8 +232,8 @@ impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
                                     };
                                 }
                                 match width.stride {
-                                    1 if T::FLOAT => walk!(1),
-                                    2 if T::FLOAT => walk!(2),
+                                    1 => walk!(1),
+                                    2 => walk!(2),
                                     s => walk!(s),
                                 }
                             }
@@ -258,7 +258,15 @@ impl Prepared for Pools {
 
     unsafe fn run(&self, frame: &Frame<'_>, pieces: Range<usize>) {
         // SAFETY: as the caller's.
-        unsafe { with_element!(self.kernel.dtype, T => self.typed::<T>(frame, pieces)) }
+        unsafe {
+            with_element!(self.kernel.dtype, T => {
+                if T::FLOAT {
+                    self.typed::<T>(frame, pieces);
+                } else {
+                    self.integers::<T>(frame, pieces);
+                }
+            })
+        }
     }
 }
 

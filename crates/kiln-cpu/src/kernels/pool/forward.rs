@@ -24,7 +24,6 @@ type Row = [usize; 2];
 impl<T: Element> Body for Forward<'_, T> {
     type Out = ();
     const WIDE: bool = T::PLAIN && size_of::<T>() == 4;
-    const PLAIN: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
@@ -113,8 +112,8 @@ impl<T: Element> Forward<'_, T> {
                         };
                     }
                     match width.stride {
-                        1 if T::FLOAT => walk!(1),
-                        2 if T::FLOAT => walk!(2),
+                        1 => walk!(1),
+                        2 => walk!(2),
                         s => walk!(s),
                     }
                 }
