@@ -98,6 +98,7 @@ pub(crate) enum Keep {
 }
 
 impl Entry {
+    #[inline(always)]
     fn new(leaf: bool, step: Option<Step>) -> Self {
         Entry {
             id: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -113,8 +114,17 @@ impl Entry {
         Arc::new(Entry::new(true, None))
     }
 
+    #[inline(always)]
     fn computed(step: Step) -> Arc<Self> {
         Arc::new(Entry::new(false, Some(step)))
+    }
+
+    /// Moves the parents out.
+    #[inline]
+    fn give_up(&mut self, to: &mut Vec<Arc<Entry>>) {
+        if let Some(step) = self.step.get_mut() {
+            to.extend(step.parents.iter_mut().filter_map(Option::take));
+        }
     }
 
     /// The step, unless it was consumed.
@@ -126,49 +136,45 @@ impl Entry {
 impl Drop for Entry {
     /// Frees the chain of parents that this entry alone holds, without recursion: graphs may be deep.
     fn drop(&mut self) {
-        let Some(step) = self.step.get_mut().take() else {
-            return;
-        };
-        let mut parents: Vec<Arc<Entry>> = Vec::new();
-        let mut orphans = step.parents;
-        loop {
-            parents.extend(orphans.drain(..).flatten());
-            let Some(parent) = parents.pop() else {
-                return;
-            };
-            if let Some(mut entry) = Arc::into_inner(parent)
-                && let Some(step) = entry.step.get_mut().take()
-            {
-                orphans = step.parents;
+        let mut parents = Vec::new();
+        self.give_up(&mut parents);
+        while let Some(mut parent) = parents.pop() {
+            // An entry that nobody else holds is emptied before it is dropped. Where another thread lets go of it at the same moment, whoever is last comes here again.
+            if let Some(entry) = Arc::get_mut(&mut parent) {
+                entry.give_up(&mut parents);
             }
         }
     }
 }
 
 /// Puts the result of an op on the tape.
-pub(crate) fn track(op: Op, operands: &[Operand<'_>], output: RawTensor, extra: Option<&RawTensor>) -> RawTensor {
-    let mut tracked = 0u32;
-    let mut parents = SmallVec::new();
-    for (i, o) in operands.iter().enumerate() {
-        let entry = match o {
-            Operand::Tensor(t) => t.tape.clone(),
-            Operand::Scalar(_) => None,
-        };
-        tracked |= (entry.is_some() as u32) << i.min(31);
-        parents.push(entry);
-    }
-    let needs = rules::needs(&op, tracked);
-    let rule = match op {
-        Op::Elementwise(e) => Rule::Elementwise(e),
-        other => Rule::Op(Box::new(other)),
+pub(crate) fn track(op: &Op, operands: &[Operand<'_>], output: RawTensor, extra: Option<&RawTensor>) -> RawTensor {
+    let entry = |o: &Operand<'_>| match o {
+        Operand::Tensor(t) => t.tape.clone(),
+        Operand::Scalar(_) => None,
     };
-    let save = |(i, o): (usize, &Operand<'_>)| match o {
+    // Most ops have two operands, whose lists are made in place.
+    let parents: SmallVec<[Option<Arc<Entry>>; 2]> = match operands {
+        [a, b] => SmallVec::from_buf([entry(a), entry(b)]),
+        all => all.iter().map(entry).collect(),
+    };
+    let tracked = parents.iter().enumerate().fold(0, |bits, (i, p)| bits | (p.is_some() as u32) << i.min(31));
+    let needs = rules::needs(op, tracked);
+    let rule = match op {
+        Op::Elementwise(e) => Rule::Elementwise(*e),
+        other => Rule::Op(Box::new(other.clone())),
+    };
+    let is_elementwise = matches!(rule, Rule::Elementwise(_));
+    let save = |i: usize, o: &Operand<'_>| match o {
         Operand::Scalar(s) => Saved::Scalar(*s),
         Operand::Tensor(t) if needs.operands >> i.min(31) & 1 == 1 => Saved::Value(t.slot.clone()),
-        Operand::Tensor(_) if matches!(rule, Rule::Elementwise(_)) => Saved::Same,
+        Operand::Tensor(_) if is_elementwise => Saved::Same,
         Operand::Tensor(t) => Saved::Type(Box::new((t.slot.dims.clone(), t.slot.dtype))),
     };
-    let saved = operands.iter().enumerate().map(save).collect();
+    let saved = match operands {
+        [a, b] => SmallVec::from_buf([save(0, a), save(1, b)]),
+        all => all.iter().enumerate().map(|(i, o)| save(i, o)).collect(),
+    };
     let step = Step {
         rule,
         parents,

@@ -170,7 +170,7 @@ fn record(op: Op, operands: &[Operand<'_>], kept: &[Operand<'_>], dims: Dims, dt
     let cell = trace::current(device);
     if tracked && dtype.is_float() && autodiff::is_differentiable(&op) {
         let slot = cell.record(op.clone(), operands, dims, dtype, stated);
-        return autodiff::track(op, kept, RawTensor { slot, context, tape: None }, None);
+        return autodiff::track(&op, kept, RawTensor { slot, context, tape: None }, None);
     }
     RawTensor { slot: cell.record(op, operands, dims, dtype, stated), context, tape: None }
 }
@@ -199,7 +199,7 @@ pub(crate) fn apply_results<const N: usize>(op: Op, operands: &[Operand<'_>]) ->
     let mut tensors = slots.into_iter().map(|slot| RawTensor { context: context.fitting(slot.dtype), slot, tape: None });
     let mut out: [RawTensor; N] = core::array::from_fn(|_| tensors.next().expect("one slot a result"));
     if tracked && out[0].dtype().is_float() && autodiff::is_differentiable(&op) {
-        out[0] = autodiff::track(op, operands, out[0].clone(), out.get(1));
+        out[0] = autodiff::track(&op, operands, out[0].clone(), out.get(1));
     }
     out
 }
