@@ -417,3 +417,57 @@ fn replays_equal_the_first_run() {
         }
     }
 }
+
+#[test]
+fn what_nobody_holds_leaves_a_full_trace_without_being_compiled() {
+    let device = compiled();
+    let x = tensor(&device, &[1.0, 2.0]);
+    // A chain that lives through every bound, beside results that are dropped at once: slices with starts of their own, several results, random numbers, other dtypes.
+    let mut kept = tensor(&device, &[0.5, -0.5]);
+    let four = tensor(&device, &[1.0, 2.0, 4.0, 8.0]);
+    let mut longest = 0;
+    for n in 0..40_000 {
+        let y = x.add(&x).mul_scalar(n as f64);
+        match n % 4_000 {
+            0 => kept = kept.add(&x).mul_scalar(0.5),
+            1_000 => kept = kept.add(&four.slice(&[SliceRange::new(0, n / 4_000 % 3, 2)])),
+            2_000 => drop(y.cast(DType::F64).sort(0, false)),
+            _ => drop(y),
+        }
+        longest = longest.max(device.pending_ops());
+    }
+    let stats = device.trace_stats();
+    assert_eq!((stats.runs, stats.compiles), (0, 0));
+    assert!(longest <= 1 << 13, "{longest} nodes");
+    let mut expected = [0.5, -0.5];
+    for n in 0..10 {
+        let from = [1.0, 2.0, 4.0, 8.0];
+        expected = [0, 1].map(|i| (expected[i] + [1.0, 2.0][i]) * 0.5 + from[n % 3 + i]);
+    }
+    assert_eq!(values(&kept), expected);
+    assert_eq!(values(&x), [1.0, 2.0]);
+}
+
+#[test]
+fn a_full_trace_that_is_wanted_runs() {
+    let device = compiled();
+    let x = tensor(&device, &[1.0]);
+    let mut y = x.clone();
+    for _ in 0..20_000 {
+        y = y.add(&x);
+    }
+    assert!(device.trace_stats().runs >= 2);
+    assert_eq!(values(&y), [20_001.0]);
+}
+
+#[test]
+fn inputs_that_only_dropped_results_read_are_let_go() {
+    let device = compiled();
+    let kept = tensor(&device, &[1.0]).add_scalar(1.0);
+    for n in 0..9_000 {
+        let x = tensor(&device, &[n as f32; 256]);
+        drop(x.add(&x));
+    }
+    assert!(device.memory_pool_usage().unwrap().bytes_in_use < 8_500 << 10, "{:?}", device.memory_pool_usage());
+    assert_eq!(values(&kept), [2.0]);
+}

@@ -124,9 +124,13 @@ impl TraceCell {
         }
     }
 
-    /// Runs a trace that has reached a bound. Failures are kept in the slots and reported by the device's next sync.
+    /// Runs a trace that has reached a bound, unless most of it is wanted by nobody and can be left out. Failures are kept in the slots and reported by the device's
+    /// next sync.
     #[cold]
     fn flush_full(&self) {
+        if self.trace.lock().make_room() {
+            return;
+        }
         if let Err(e) = self.flush() {
             self.device.remember(e);
         }

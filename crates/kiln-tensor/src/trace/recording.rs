@@ -154,14 +154,9 @@ impl Recording {
     /// Empties it for reuse under a new number.
     pub fn reset(&mut self) {
         self.number = NUMBERS.fetch_add(1, Ordering::Relaxed);
-        for node in self.nodes.drain(..) {
-            if let Some(mut slot) = node.slot
-                && self.spare.len() < MAX_SPARE
-                && Slot::clear(&mut slot)
-            {
-                self.spare.push(slot);
-            }
-        }
+        let mut nodes = core::mem::take(&mut self.nodes);
+        nodes.drain(..).filter_map(|n| n.slot).for_each(|s| self.keep_spare(s));
+        self.nodes = nodes;
         self.ops.clear();
         self.inputs.clear();
         self.args.clear();
@@ -186,13 +181,74 @@ impl Recording {
         }
     }
 
+    /// Makes room in a full recording by leaving out what nobody wants. False if it has to be flushed.
+    pub fn make_room(&mut self) -> bool {
+        self.prune();
+        !self.is_full()
+    }
+
+    /// Takes out what no held result depends on, where that is at least half of the nodes.
+    fn prune(&mut self) {
+        let mut wanted = alloc::vec![false; self.nodes.len()];
+        let mut kept = 0;
+        for (k, node) in self.nodes.iter().enumerate().rev() {
+            let held = !matches!(node.code, Code::Input(_)) && node.slot.as_ref().is_some_and(|s| Arc::strong_count(s) > 1);
+            if wanted[k] || held {
+                wanted[k] = true;
+                kept += 1;
+                node.inputs.iter().for_each(|i| wanted[i.0 as usize] = true);
+            }
+        }
+        if kept > self.nodes.len() / 2 {
+            return;
+        }
+        let nodes = core::mem::take(&mut self.nodes);
+        let (ops, args, starts) = (core::mem::take(&mut self.ops), core::mem::take(&mut self.args), core::mem::take(&mut self.starts));
+        // Under a new number, so that tensors which had a node here and lose it don't know one any more.
+        self.reset();
+        let mut ops: Vec<Option<Op>> = ops.into_iter().map(Some).collect();
+        let mut places = alloc::vec![NodeId(0); nodes.len()];
+        for (k, node) in nodes.into_iter().enumerate() {
+            let Recorded { code, mut inputs, dtype, slot } = node;
+            if !wanted[k] {
+                slot.into_iter().for_each(|s| self.keep_spare(s));
+                continue;
+            }
+            inputs.iter_mut().for_each(|i| *i = places[i.0 as usize]);
+            let op = match code {
+                Code::Elementwise(e) => Some(Op::Elementwise(e)),
+                Code::Other(n) => ops[n as usize].take(),
+                Code::Input(_) | Code::Arg(_) | Code::Const(_) => None,
+            };
+            places[k] = match (code, op, slot) {
+                (_, Some(op), Some(slot)) => {
+                    let id = self.len();
+                    slot.set_node(self.number, id);
+                    self.push(op, inputs, &slot, true);
+                    NodeId(id)
+                }
+                (Code::Input(_), _, Some(slot)) => self.input(&slot),
+                (Code::Const(word), ..) => self.scalar(ScalarWord::Const(dtype, word)),
+                (Code::Arg(a), ..) if starts.binary_search(&a).is_ok() => self.scalar(ScalarWord::Start(args[a as usize] as usize)),
+                (Code::Arg(a), ..) => self.scalar(ScalarWord::Arg(dtype, args[a as usize])),
+                _ => unreachable!("a node is an input, a scalar or an op with a slot"),
+            };
+        }
+    }
+
+    fn keep_spare(&mut self, mut slot: Arc<Slot>) {
+        if self.spare.len() < MAX_SPARE && Slot::clear(&mut slot) {
+            self.spare.push(slot);
+        }
+    }
+
     /// Number of nodes.
     #[inline]
     pub fn len(&self) -> u32 {
         self.nodes.len() as u32
     }
 
-    /// Whether a bound is reached and the trace should be flushed.
+    /// Whether a bound is reached and [`Recording::make_room`] should be called.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.full || self.nodes.len() >= self.max_nodes as usize
