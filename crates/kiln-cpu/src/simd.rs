@@ -1,5 +1,7 @@
 //! Run-time choice of the vector instruction set: loops are written once and compiled for every level.
-use crate::math::{Arith, Split};
+use crate::math::Arith;
+#[cfg(not(all(feature = "std", target_arch = "aarch64")))]
+use crate::math::Split;
 
 #[cfg(all(feature = "std", any(target_arch = "x86_64", target_arch = "aarch64")))]
 use crate::math::Fused;

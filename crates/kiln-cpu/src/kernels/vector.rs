@@ -11,6 +11,7 @@ pub(crate) trait Body {
     /// What comes out.
     type Out;
     /// Whether vectors of 512 bits pay; otherwise AVX2 is the highest level.
+    #[cfg_attr(not(all(feature = "std", target_arch = "x86_64")), allow(dead_code))]
     const WIDE: bool = true;
     /// Whether what every machine has is enough, so that the body is compiled once.
     const PLAIN: bool = false;
