@@ -16,11 +16,13 @@
 //!
 //! Inside: `lane` is one register, written for each instruction set; `micro` the register tiles over it; `isa` the tables of
 //! kernels and the choice among them at run time; `pack` the copies into panels; `plan` the blocking; `engine` the loops;
-//! `skinny` products of a few rows, which only stream the other side. Scratch memory is kept between calls.
+//! `skinny` products of a few rows, which only stream the other side; `amx` products of `f32` on the matrix unit of x86-64 processors. Scratch memory is kept between calls.
 
 // Kernels address registers of an array by index on purpose.
 #![allow(clippy::needless_range_loop)]
 
+#[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(miri)))]
+mod amx;
 mod cache;
 pub mod conv;
 mod engine;

@@ -90,13 +90,23 @@ impl<E: Scalar> Epilogue<E> for Across<'_, '_, E> {
 unsafe fn oriented<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn ParallelFor) {
     // SAFETY: as the caller's.
     unsafe {
-        if skinny::run(job, pool) {
-            return;
+        if !skinny::run(job, pool) && !E::on_matrix_unit(job, pool) {
+            plainly(job, pool);
         }
+    }
+}
+
+/// Computes a contraction with register tiles.
+///
+/// # Safety
+/// As for [`contract`].
+pub(crate) unsafe fn plainly<E: Scalar>(job: &Contraction<'_, E>, pool: &dyn ParallelFor) {
+    // SAFETY: as the caller's.
+    unsafe {
         if reads_better_turned(job) {
             let sink = Across(&job.sink);
             let turned = Contraction { m: job.n, n: job.m, a: job.b, b: job.a, sink: Sink::Epilogue(&sink), ..*job };
-            return oriented(&turned, pool);
+            return plainly(&turned, pool);
         }
         let kernels = E::kernels();
         let direct = match &job.sink {

@@ -2,6 +2,8 @@
 
 use super::lane::Plain;
 use super::micro::{self, Indirect, Kernels, Scalar, Tile};
+#[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(miri)))]
+use super::{amx, engine::Contraction, parallel::ParallelFor};
 use super::{narrow, pack, region, skinny, window, winograd};
 
 /// Emits a module with the kernels of one register type, compiled for `features`.
@@ -144,7 +146,7 @@ isa!(i64_plain, "plain", Plain<i64, 2>, i64, mr 4, registers 2, rows [1 2 3 4]);
 
 /// True if this machine has the features the AVX-512 kernels are compiled for.
 #[cfg(target_arch = "x86_64")]
-fn has_avx512() -> bool {
+pub(super) fn has_avx512() -> bool {
     #[cfg(feature = "std")]
     {
         std::is_x86_feature_detected!("avx512f")
@@ -178,6 +180,8 @@ fn has_avx2() -> bool {
 pub enum Isa {
     /// Whatever the machine has.
     Best,
+    /// At most 512-bit registers: no unit for products of matrices.
+    Avx512,
     /// At most 256-bit registers.
     Avx2,
     /// Arrays only.
@@ -209,14 +213,14 @@ fn cap() -> u8 {
 
 /// Chooses among the kernel tables of one element type.
 macro_rules! choose {
-    ($t:ty, $avx512:ident, $avx2:ident, $neon:ident, $plain:ident) => {
+    ($t:ty, $avx512:ident, $avx2:ident, $neon:ident, $plain:ident $(, $more:item)*) => {
         #[allow(private_interfaces)]
         impl Scalar for $t {
             fn kernels() -> &'static Kernels<Self> {
                 let cap = cap();
                 #[cfg(target_arch = "x86_64")]
                 {
-                    if cap == Isa::Best as u8 && has_avx512() {
+                    if cap <= Isa::Avx512 as u8 && has_avx512() {
                         return &$avx512::KERNELS;
                     }
                     if cap <= Isa::Avx2 as u8 && has_avx2() {
@@ -230,10 +234,22 @@ macro_rules! choose {
                 let _ = cap;
                 &$plain::KERNELS
             }
+            $($more)*
         }
     };
 }
-choose!(f32, f32_avx512, f32_avx2, f32_neon, f32_plain);
+choose!(
+    f32,
+    f32_avx512,
+    f32_avx2,
+    f32_neon,
+    f32_plain,
+    #[cfg(all(feature = "std", target_os = "linux", target_arch = "x86_64", not(miri)))]
+    unsafe fn on_matrix_unit(job: &Contraction<'_, f32>, pool: &dyn ParallelFor) -> bool {
+        // SAFETY: as the caller's.
+        cap() == Isa::Best as u8 && unsafe { amx::run(job, pool) }
+    }
+);
 choose!(f64, f64_avx512, f64_avx2, f64_neon, f64_plain);
 
 // Integers of every width are widened to 64 bits.

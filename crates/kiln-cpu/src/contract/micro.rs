@@ -1,6 +1,8 @@
 //! The micro-kernel: one register tile of `C (+)= A · B`, written once for every register width.
 
+use super::engine::Contraction;
 use super::lane::{Element, Lane, first_bits};
+use super::parallel::ParallelFor;
 
 /// What one call of a micro-kernel works on; strides in elements.
 pub(crate) struct Tile<E> {
@@ -221,4 +223,13 @@ pub trait Scalar: Element {
     #[doc(hidden)]
     #[allow(private_interfaces)]
     fn kernels() -> &'static Kernels<Self>;
+
+    /// Computes a contraction on a unit for products of matrices, where the machine has one for this type and it pays.
+    ///
+    /// # Safety
+    /// As for [`super::contract`].
+    #[doc(hidden)]
+    unsafe fn on_matrix_unit(_job: &Contraction<'_, Self>, _pool: &dyn ParallelFor) -> bool {
+        false
+    }
 }

@@ -39,6 +39,19 @@ impl Offsets {
         slot
     }
 
+    /// The first entry that reads slot `slot`.
+    pub fn entry(&self, mut slot: usize) -> usize {
+        let (mut index, mut place) = (0, 1);
+        for &(size, stride) in self.0.iter().rev() {
+            if stride != 0 {
+                index += slot % size * place;
+                slot /= size;
+            }
+            place *= size;
+        }
+        index
+    }
+
     /// Count of different slots.
     pub fn slots(&self) -> usize {
         self.0.iter().filter(|axis| axis.1 != 0).map(|axis| axis.0).product()

@@ -188,7 +188,7 @@ fn layers_of_real_models_match_plain_loops() {
 
 #[test]
 fn windows_of_three_by_three_match_plain_loops_on_every_instruction_set() {
-    for isa in [Isa::Best, Isa::Avx2, Isa::Plain] {
+    for isa in [Isa::Best, Isa::Avx512, Isa::Avx2, Isa::Plain] {
         cap_isa(isa);
         let mut rng = Rng::new(14);
         for (images, groups, inputs, outputs, rows, cols, before, after) in [
@@ -255,7 +255,7 @@ fn infinities_and_nans_reach_what_they_reach_in_plain_sums() {
 
 #[test]
 fn narrower_instruction_sets_convolve_alike() {
-    for isa in [Isa::Avx2, Isa::Plain] {
+    for isa in [Isa::Avx512, Isa::Avx2, Isa::Plain] {
         cap_isa(isa);
         let mut rng = Rng::new(13);
         for stride in [1, 2] {

@@ -199,6 +199,17 @@ fn random_f32_products_match_plain_loops() {
 }
 
 #[test]
+fn large_f32_products_of_every_layout_match_plain_loops() {
+    let mut rng = Rng::new(9);
+    for round in 0..18 {
+        let (m, n, k) = (rng.pick(&[257, 288, 301]), rng.pick(&[280, 320, 415]), rng.pick(&[128, 150, 401, 800]));
+        let (a, b) = (LAYOUTS[round % 6], LAYOUTS[(round + round / 6) % 6]);
+        let case = Case { batch: 1 + round % 2, m, n, k, a, b, a_moves: round % 4 > 1, b_moves: rng.below(2) > 0 };
+        check::<f32>(&case, &mut rng, &Threads(2));
+    }
+}
+
+#[test]
 fn random_f64_products_match_plain_loops() {
     sweep::<f64>(2, 120);
 }
@@ -222,7 +233,7 @@ fn long_sums_and_wide_results_match_plain_loops() {
 
 #[test]
 fn narrower_instruction_sets_match_plain_loops() {
-    for isa in [Isa::Avx2, Isa::Plain] {
+    for isa in [Isa::Avx512, Isa::Avx2, Isa::Plain] {
         cap_isa(isa);
         sweep::<f32>(6, 120);
         sweep::<f64>(7, 60);
@@ -233,7 +244,7 @@ fn narrower_instruction_sets_match_plain_loops() {
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let mut rng = Rng::new(8);
-    for (m, n, k) in [(130, 250, 300), (64, 60, 9000), (700, 300, 40), (1, 900, 700), (5, 4000, 260)] {
+    for (m, n, k) in [(130, 250, 300), (64, 60, 9000), (700, 300, 40), (400, 500, 450), (1, 900, 700), (5, 4000, 260)] {
         let (a, b) = (rng.f32s(m * k), rng.f32s(k * n));
         let product = |pool: &dyn ParallelFor| {
             let mut out = vec![0f32; m * n];
