@@ -81,6 +81,71 @@ fn files_of_pytorch_are_inspected_and_converted() {
     std::fs::remove_dir_all(folder).expect("removable");
 }
 
+/// The rows that `inspect --stats` lists for a file, without its heading.
+fn rows(file: &str) -> std::collections::BTreeSet<String> {
+    let output = kiln(&["inspect", "--stats", file]);
+    assert!(output.status.success(), "{file}: {}", text(output.stderr));
+    // Columns are as wide as their longest word, which the names of other files change.
+    let listing = text(output.stdout);
+    let lines = listing.lines().skip(1).filter(|line| !line.contains(" = "));
+    lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).filter(|line| !line.starts_with("path")).collect()
+}
+
+#[test]
+fn every_kind_of_file_is_inspected_and_converted() {
+    let folder = std::env::temp_dir().join(format!("kiln-cli-kinds-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("writable");
+    let path = |name: &str| folder.join(name).to_str().expect("plain names").to_owned();
+    let legacy = format!("{SAMPLES}/../legacy");
+    let store = format!("{SAMPLES}/../../../../kiln-store/tests/data");
+    let mut kinds: Vec<(String, &str, bool)> = Vec::new();
+    for precision in ["full", "half", "double"] {
+        for (name, format, named) in [
+            ("named_mpk", ".mpk", true),
+            ("named_mpk", ".mpk.gz", true),
+            ("named_mpk_bytes", ".mpk", true),
+            ("json", ".json", true),
+            ("json", ".json.gz", true),
+            ("bin", ".bin", false),
+            ("bin", ".bin.gz", false),
+            ("bin_bytes", ".bin", false),
+        ] {
+            kinds.push((format!("{legacy}/{name}_{precision}{format}"), precision, named));
+        }
+    }
+    kinds.push((format!("{SAMPLES}/store_021.bpk"), "full", true));
+    kinds.push((format!("{store}/store_021.safetensors"), "full", true));
+    kinds.push((format!("{SAMPLES}/store_022.bpk"), "full", true));
+    kinds.push((format!("{store}/store_022.safetensors"), "full", true));
+    let mut of_precision = std::collections::BTreeMap::new();
+    for (at, (file, precision, named)) in kinds.iter().enumerate() {
+        let listed = rows(file);
+        assert!(listed.len() == 22, "{file}: {listed:#?}");
+        if !named {
+            let output = kiln(&["convert", file, &path(&format!("{at}.bpk"))]);
+            assert!(!output.status.success() && text(output.stderr).contains("carries no names of parameters"), "{file}");
+            continue;
+        }
+        // All files of a precision hold the same parameters, and so do those that they are converted to.
+        assert_eq!(&listed, of_precision.entry(precision).or_insert_with(|| listed.clone()), "{file}");
+        for target in ["bpk", "safetensors"] {
+            let new = path(&format!("{at}.{target}"));
+            let output = kiln(&["convert", file, &new]);
+            assert!(output.status.success(), "{file}: {}", text(output.stderr));
+            assert_eq!(rows(&new), listed, "{file} as {target}");
+        }
+    }
+    for file in ["adam.pt", "archive.tar", "checkpoint.pth", "kinds.pt", "module.pt", "plain.pt", "protocol4.pt"] {
+        let file = format!("{store}/pytorch/{file}");
+        let output = kiln(&["inspect", &file]);
+        assert!(output.status.success() && text(output.stdout).contains("PyTorch"), "{file}: {}", text(output.stderr));
+    }
+    for file in [format!("{legacy}/optim_adamw_full.mpk"), format!("{legacy}/optim_adamw_full.json"), format!("{legacy}/optim_adamw_full.bin")] {
+        assert_eq!(rows(&file).len(), 4, "{file}");
+    }
+    std::fs::remove_dir_all(folder).expect("removable");
+}
+
 #[test]
 fn devices_lists_each_device_and_marks_the_default() {
     let output = kiln(&["devices"]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use kiln_module::module::{Flag, Module, ModuleDisplay, ModuleMapper, ModuleVisitor, Param, ParamId, list_param_ids};
+use kiln_module::module::{Content, DisplaySettings, Flag, Module, ModuleDisplay, ModuleMapper, ModuleVisitor, Param, ParamId, list_param_ids};
 use kiln_tensor::{Bool, Device, Int, Tensor};
 
 fn device() -> Device {
@@ -203,6 +203,52 @@ fn clones_snapshots_and_moves_keep_the_content() {
     assert_eq!(module.num_params(), 8 * 2 + 1 + 2 + 1);
     assert!(!module.valid().training.is_enabled());
     assert!(module.valid().train().training.is_enabled());
+}
+
+/// What shows itself in a form of its own.
+#[derive(Module, Debug)]
+#[module(custom_display)]
+struct Shown {
+    weight: Param<Tensor<2>>,
+    rate: f64,
+    #[module(skip)]
+    log: Settings,
+}
+
+impl ModuleDisplay for Shown {
+    fn custom_settings(&self) -> Option<DisplaySettings> {
+        DisplaySettings::new().with_new_line_after_attribute(false).optional()
+    }
+
+    fn custom_content(&self, content: Content) -> Option<Content> {
+        let [inputs, outputs] = self.weight.lazy_shape().dims();
+        content.add("inputs", &inputs).add("outputs", &outputs).add_debug_attribute("rate", &self.rate).optional()
+    }
+}
+
+#[test]
+fn a_custom_display_is_shown_alone_and_within_other_modules() {
+    let shown = Shown { weight: Param::from_data([[1.0, 2.0, 3.0]], &device()), rate: 0.5, log: Settings { name: "x" } };
+    assert_eq!(shown.to_string(), "Shown {inputs: 1, outputs: 3, rate: 0.5, params: 3}");
+    let wrapper = Wrapper { inner: shown.clone(), many: [shown] };
+    assert!(wrapper.to_string().contains("  inner: Shown {inputs: 1, outputs: 3, rate: 0.5, params: 3}"), "{wrapper}");
+}
+
+#[test]
+fn skipped_fields_are_kept_and_neither_visited_nor_recorded() {
+    let shown = |value: f32, name| Shown { weight: Param::from_data([[value]], &device()), rate: 0.5, log: Settings { name } };
+    let module = shown(1.0, "kept");
+    let mut paths = Paths::default();
+    module.visit(&mut paths);
+    assert_eq!(paths.found, ["weight (Struct:Shown)"]);
+    assert_eq!(module.num_params(), 1);
+    let record = shown(2.0, "of the record").into_record();
+    assert_eq!(record.len(), 1);
+    let loaded = module.load_record(record);
+    assert_eq!((loaded.weight.val().into_scalar::<f32>(), loaded.log.name), (2.0, "kept"));
+    for copy in [loaded.clone(), loaded.valid(), loaded.clone().train(), loaded.clone().fork(&device()), loaded.clone().no_grad()] {
+        assert_eq!(copy.log.name, "kept");
+    }
 }
 
 #[test]

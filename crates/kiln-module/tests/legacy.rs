@@ -79,8 +79,27 @@ fn every_sample_holds_its_expected_parameters() {
 }
 
 #[test]
+fn no_sample_is_left_out() {
+    let mut names: Vec<String> = SAMPLES
+        .iter()
+        .flat_map(|(stem, extension, _)| ["full", "half", "double"].map(|precision| format!("{stem}_{precision}{extension}")))
+        .chain(OPTIMIZERS.map(String::from))
+        .chain(["README.md", "expected.json"].map(String::from))
+        .collect();
+    names.sort();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/legacy");
+    let mut found: Vec<String> =
+        std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").file_name().into_string().expect("a text")).collect();
+    found.sort();
+    assert_eq!(found, names);
+}
+
+/// Records of AdamW's state.
+const OPTIMIZERS: [&str; 3] = ["optim_adamw_full.mpk", "optim_adamw_full.json", "optim_adamw_full.bin"];
+
+#[test]
 fn optimizer_states_get_the_names_of_burnpack_records() {
-    for name in ["optim_adamw_full.mpk", "optim_adamw_full.json", "optim_adamw_full.bin"] {
+    for name in OPTIMIZERS {
         let record = read(sample(name)).expect("readable");
         let mut ids: Vec<u64> = record.tensors.iter().filter_map(|tensor| tensor.param_id).collect();
         ids.sort_unstable();

@@ -82,6 +82,26 @@ fn every_mismatch_is_listed_by_path() {
 }
 
 #[test]
+fn missing_unused_and_wrongly_shaped_parameters_are_listed_together() {
+    let mut other = net(1.0);
+    other.first = linear(2, 4, 1.0);
+    other.second.bias = None;
+    let mut smaller = net(0.0);
+    smaller.first.bias = None;
+    let before = texts(&smaller);
+    let reason = reason(smaller.clone().try_load_record(other.clone().into_record()));
+    let expected = ["missing: second.bias", "unused: first.bias", "first.weight: the module has shape [2, 3], the record [2, 4]"];
+    assert!(expected.iter().all(|part| reason.contains(part)), "{reason}");
+    // From a file too, and the module that was asked is unchanged.
+    let path = std::env::temp_dir().join(format!("kiln-mismatch-{}.bpk", std::process::id()));
+    other.save_file(&path).unwrap();
+    let from_file = smaller.clone().try_load_file(&path).unwrap_err().to_string();
+    std::fs::remove_file(&path).unwrap();
+    assert!(expected.iter().all(|part| from_file.contains(part)), "{from_file}");
+    assert_eq!(texts(&smaller), before);
+}
+
+#[test]
 fn parts_and_leftovers_are_allowed_on_request() {
     let part = net(3.0).into_record_group(ParamGroup::from_path("first"));
     assert_eq!(part.len(), 2);

@@ -1,5 +1,7 @@
 //! Faults that users of other frameworks met in layers and losses, as whole kinds. The values were worked out by hand or with PyTorch's documented rules.
 
+use std::sync::Arc;
+
 use kiln_module::module::{Module, Param};
 use kiln_nn::conv::{Conv2d, DeformConv2d, DeformConv2dConfig};
 use kiln_nn::loss::{BinaryCrossEntropyLossConfig, CrossEntropyLossConfig};
@@ -8,7 +10,7 @@ use kiln_nn::{
     RotaryEncodingConfig,
 };
 use kiln_tensor::activation::quiet_softmax;
-use kiln_tensor::{DType, Device, Distribution, FloatDType, Int, Tensor};
+use kiln_tensor::{DType, Device, Distribution, FloatDType, HostRuntime, Int, Tensor};
 
 use crate::graded::device;
 
@@ -202,6 +204,52 @@ struct Mixed {
     drop: kiln_nn::Dropout,
 }
 
+/// E16: copies on several devices train on parts of a batch; what they saw is merged in the model that they are copies of.
+#[test]
+fn running_statistics_of_several_devices_are_merged() {
+    let places = ["first", "second"].map(|name| Device::with_runtime(name, Arc::new(HostRuntime::new())).autodiff());
+    let main = BatchNormConfig::new(1).with_momentum(0.1).init(&device());
+    let untouched = main.clone();
+    let parts = [[1.0f32, 2.0, 3.0, 6.0], [-1.0, 0.0, 5.0, 8.0]];
+    let (mut mean, mut variance) = (0.0, 1.0);
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            for (place, part) in places.iter().zip(parts) {
+                let copy = main.clone();
+                scope.spawn(move || {
+                    let copy = copy.fork(place);
+                    let x = Tensor::<1>::from_floats(part, place).reshape([4, 1]);
+                    values(copy.forward(x))
+                });
+            }
+        });
+        let of_batch = parts.map(|part| {
+            let mean = part.iter().sum::<f32>() / 4.0;
+            (mean, part.iter().map(|x| (x - mean).powi(2)).sum::<f32>() / 3.0)
+        });
+        mean = 0.9 * mean + 0.1 * (of_batch[0].0 + of_batch[1].0) / 2.0;
+        variance = 0.9 * variance + 0.1 * (of_batch[0].1 + of_batch[1].1) / 2.0;
+        close(main.running_mean.value(), &[mean], 1e-5);
+        close(main.running_var.value(), &[variance], 1e-5);
+    }
+    // The merged values are what inference, snapshots and records have, on the device of the model.
+    let x = Tensor::<2>::from_floats([[1.0], [4.0]], &Device::default());
+    let expected = [1.0, 4.0].map(|x| (x - mean) / (variance + 1e-5).sqrt());
+    close(main.valid().forward(x), &expected, 1e-5);
+    assert_eq!(main.running_mean.value().device(), main.gamma.val().device());
+    close(untouched.running_mean.value(), &[0.0], 0.0);
+    // One that trains beside its copies is part of the mean; a copy that was not forked is on its own.
+    let main = BatchNormConfig::new(1).with_momentum(0.5).init(&device());
+    let (fork, alone) = (main.clone().fork(&places[0]), main.clone());
+    let on = |place: &Device, value: f32| Tensor::<2>::from_floats([[value], [value + 2.0]], place);
+    fork.forward(on(&places[0], 3.0));
+    main.forward(on(&device(), 1.0));
+    alone.forward(on(&device(), 99.0));
+    // Reading the model for its own step took what the fork had become until then: 0.5 · 4, and then 0.5 · 2 + 0.5 · 2.
+    close(main.running_mean.value(), &[2.0], 1e-6);
+    close(alone.running_mean.value(), &[50.0], 1e-6);
+}
+
 /// E13, E14: clones share what is drawn later; taking a snapshot of a snapshot changes nothing.
 #[test]
 fn snapshots_of_snapshots_are_the_same() {
@@ -302,4 +350,15 @@ fn rows_left_out_count_in_no_part_of_cross_entropy() {
     };
     assert!((zeros(CrossEntropyLossConfig::new()) - std::f32::consts::LN_2).abs() < 1e-5);
     assert!((zeros(CrossEntropyLossConfig::new().with_weights(Some(vec![1.0, 3.0]))) - std::f32::consts::LN_2).abs() < 1e-5);
+}
+
+/// The rows of the list beside this file name its tests.
+#[test]
+fn every_fault_of_the_list_has_a_test() {
+    let rows: Vec<&str> = include_str!("faults.md").lines().filter(|line| line.starts_with("| E") || line.starts_with("| F")).collect();
+    assert_eq!(rows.len(), 16);
+    for row in rows {
+        let test = row.split('`').nth(1).unwrap_or_default();
+        assert!(include_str!("faults.rs").contains(&format!("#[test]\nfn {test}()")), "{row} names no test");
+    }
 }

@@ -64,6 +64,8 @@ struct Held {
     state: Option<DynState>,
     group: Option<usize>,
     path: String,
+    /// Where the parameter was.
+    device: Device,
 }
 
 /// Gradients from one device or several.
@@ -302,12 +304,15 @@ impl Step<'_> {
         match (self.optimizer.states.get_mut(&id), state) {
             (Some(held), Some(state)) => {
                 held.state = Some(state);
+                if held.device != place {
+                    held.device = place;
+                }
                 if held.path != self.path {
                     held.path.clone_from(&self.path);
                 }
             }
             (None, Some(state)) => {
-                self.optimizer.states.insert(id, Held { state: Some(state), group, path: self.path.clone() });
+                self.optimizer.states.insert(id, Held { state: Some(state), group, path: self.path.clone(), device: place });
             }
             (_, None) => {
                 self.optimizer.states.remove(&id);
@@ -326,6 +331,9 @@ impl Step<'_> {
         if let Some(held) = self.optimizer.states.get_mut(&id) {
             assert!(held.group == group, "optimizer step: parameter `{path}` moved to another group");
             let state = held.state.take()?;
+            if held.device == *device {
+                return Some(state);
+            }
             return Some(self.optimizer.rule(group).optimizer.to_device_dyn(state, device));
         }
         let (rank, mut source) = self.optimizer.recorded.take(id)?;

@@ -72,7 +72,7 @@ impl AdaptiveMomentum {
         let mut state = match state {
             Some(state) => Averages {
                 time: state.time + 1,
-                moment_1: state.moment_1 * self.beta_1 + grad.clone() * first,
+                moment_1: towards(state.moment_1, grad.clone(), first),
                 moment_2: state.moment_2 * self.beta_2 + grad.square() * second,
                 most: state.most,
             },
@@ -103,4 +103,9 @@ struct Averages {
     moment_1: Values,
     moment_2: Values,
     most: Option<Values>,
+}
+
+/// `average + share · (new - average)`: what `average · (1 - share) + new · share` is, with one number less.
+fn towards(average: Values, new: Values, share: f64) -> Values {
+    average.clone() + (new - average) * share
 }

@@ -10,9 +10,17 @@ pub(crate) fn exact(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-/// `base` to a whole power.
-pub(crate) fn power(base: f64, exponent: usize) -> f64 {
-    libm::pow(base, exponent as f64)
+/// `base` to a whole power, by squaring: every parameter of every step asks for some.
+pub(crate) fn power(base: f64, mut exponent: usize) -> f64 {
+    let (mut result, mut square) = (1.0, base);
+    while exponent > 0 {
+        if exponent % 2 == 1 {
+            result *= square;
+        }
+        square *= square;
+        exponent /= 2;
+    }
+    result
 }
 
 #[cfg(test)]
@@ -25,5 +33,18 @@ mod tests {
         assert_eq!(exact(1e-5), 1e-5);
         assert_eq!(exact(-3.4445), -3.4445);
         assert!(exact(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn powers_are_those_of_the_exponential() {
+        for base in [0.0, 0.9, 0.95, 0.999, 1.0, 1.5] {
+            for exponent in [0, 1, 2, 3, 7, 64, 1000, 12_345] {
+                let (found, expected) = (power(base, exponent), libm::pow(base, exponent as f64));
+                assert!(
+                    found == expected || (found - expected).abs() <= 1e-15 * exponent as f64 * expected,
+                    "{base}^{exponent}: {found}, {expected}"
+                );
+            }
+        }
     }
 }

@@ -299,14 +299,35 @@ fn transposed(a: &[f64], [n, m]: [usize; 2]) -> Vec<f64> {
     (0..n * m).map(|at| a[at % n * m + at / n]).collect()
 }
 
-/// How rates fit the shape, decay, number of iterations, and whether the gradient is added to the velocity.
-type MuonOptions = (AdjustLrFn, f64, usize, bool);
+/// The options of Muon.
+#[derive(Clone, Copy)]
+struct MuonOptions {
+    adjust: AdjustLrFn,
+    decay: f64,
+    iterations: usize,
+    nesterov: bool,
+    momentum: f64,
+    dampening: f64,
+    epsilon: f64,
+    coefficients: (f64, f64, f64),
+}
+
+const MUON: MuonOptions = MuonOptions {
+    adjust: AdjustLrFn::Original,
+    decay: 0.0,
+    iterations: 5,
+    nesterov: true,
+    momentum: 0.95,
+    dampening: 0.0,
+    epsilon: 1e-7,
+    coefficients: (3.4445, -4.775, 2.0315),
+};
 
 /// Ten steps of Muon in double precision; PyTorch's takes the same (its running average is this velocity times a constant, which the normalisation
 /// takes away), in half precision.
-fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], (adjust, decay, iterations, nesterov): MuonOptions) -> Vec<f64> {
-    let (a, b, c) = (3.4445, -4.775, 2.0315);
-    let (lr, momentum) = (0.1, 0.95);
+fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], options: MuonOptions) -> Vec<f64> {
+    let MuonOptions { adjust, decay, iterations, nesterov, momentum, dampening, epsilon, coefficients: (a, b, c) } = options;
+    let lr = 0.1;
     let (rows, columns) = (shape[0] as f64, shape[1] as f64);
     let rate = match adjust {
         AdjustLrFn::Original => lr * (rows / columns).max(1.0).sqrt(),
@@ -315,12 +336,13 @@ fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], 
     let (mut x, mut velocity) = (start.to_vec(), vec![0.0; start.len()]);
     for step in 0..10 {
         let g = gradient(step);
-        velocity.iter_mut().zip(&g).for_each(|(v, g)| *v = momentum * *v + g);
+        let share = if step == 0 { 1.0 } else { 1.0 - dampening };
+        velocity.iter_mut().zip(&g).for_each(|(v, g)| *v = momentum * *v + share * g);
         let ahead: Vec<f64> = velocity.iter().zip(&g).map(|(v, g)| if nesterov { g + momentum * v } else { *v }).collect();
         let wide = shape[0] <= shape[1];
         let [n, m] = if wide { shape } else { [shape[1], shape[0]] };
         let mut o = if wide { ahead } else { transposed(&ahead, shape) };
-        let norm = o.iter().map(|o| o * o).sum::<f64>().sqrt() + 1e-7;
+        let norm = o.iter().map(|o| o * o).sum::<f64>().sqrt() + epsilon;
         o.iter_mut().for_each(|o| *o /= norm);
         for _ in 0..iterations {
             let gram = product(&o, &transposed(&o, [n, m]), [n, m, n]);
@@ -337,16 +359,26 @@ fn muon(shape: [usize; 2], gradient: impl Fn(usize) -> Vec<f64>, start: &[f64], 
 #[test]
 fn muon_follows_its_paper() {
     for shape in [[2, 3], [4, 2], [3, 3]] {
-        let options = [(AdjustLrFn::Original, 0.0, 5, true), (AdjustLrFn::MatchRmsAdamW, 0.1, 5, true), (AdjustLrFn::Original, 0.1, 3, false)];
+        let options = [
+            MUON,
+            MuonOptions { adjust: AdjustLrFn::MatchRmsAdamW, decay: 0.1, ..MUON },
+            MuonOptions { decay: 0.1, iterations: 3, nesterov: false, ..MUON },
+            MuonOptions { momentum: 0.8, dampening: 0.3, ..MUON },
+            // An epsilon as large as the norm, which the iteration can't make up for in one step.
+            MuonOptions { epsilon: 2.5, iterations: 1, ..MUON },
+            MuonOptions { epsilon: 0.3, coefficients: (1.5, -0.5, 0.0), iterations: 4, ..MUON },
+            MuonOptions { epsilon: 1e-2, coefficients: (3.0, -3.2, 1.2), iterations: 3, decay: 0.05, ..MUON },
+        ];
         for options in options {
-            let (adjust, decay, iterations, nesterov) = options;
+            let MuonOptions { adjust, decay, iterations, nesterov, momentum, dampening, epsilon, coefficients: (a, b, c) } = options;
             let count = shape[0] * shape[1];
             let gradient = |step: usize| (0..count).map(|at| ((step * 7 + at * 5 + 3) % 11) as f64 * 0.25 - 1.1).collect::<Vec<f64>>();
             let start: Vec<f64> = (0..count).map(|at| at as f64 * 0.5 - 1.0).collect();
             let single = |values: &[f64]| TensorData::new(values.iter().map(|value| *value as f32).collect::<Vec<f32>>(), shape);
             let mut model = One { at: Param::from_tensor(Tensor::from_data(single(&start), &device())) };
-            let momentum = MomentumConfig::new().with_momentum(0.95).with_dampening(0.0).with_nesterov(nesterov);
+            let momentum = MomentumConfig::new().with_momentum(momentum).with_dampening(dampening).with_nesterov(nesterov);
             let config = MuonConfig::new().with_adjust_lr_fn(adjust).with_ns_steps(iterations).with_momentum(momentum);
+            let config = config.with_epsilon(epsilon as f32).with_ns_coefficients((a as f32, b as f32, c as f32));
             let mut optimizer = config.with_weight_decay((decay > 0.0).then(|| WeightDecayConfig::new(decay as f32))).init();
             for step in 0..10 {
                 let mut gradients = GradientsParams::new();

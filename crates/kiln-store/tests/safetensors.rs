@@ -9,8 +9,12 @@ use kiln_tensor::{Bytes, DType};
 
 use crate::{burnpack_sample, tensor};
 
+fn sample_of(name: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/tests/data/{name}.safetensors", env!("CARGO_MANIFEST_DIR"))).expect("the sample is part of the repository")
+}
+
 fn sample() -> Vec<u8> {
-    std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/store_022.safetensors")).expect("the sample is part of the repository")
+    sample_of("store_022")
 }
 
 fn read(bytes: &[u8]) -> Result<SafetensorsReader, SafeTensorErrorKind> {
@@ -30,15 +34,18 @@ fn refused(file: &[u8]) -> SafeTensorErrorKind {
 }
 
 #[test]
-fn the_sample_holds_what_the_burnpack_sample_holds() {
-    let reader = read(&sample()).expect("readable");
-    assert_eq!(reader.index().metadata["producer"], "burn");
-    let burnpack = Reader::open(burnpack_sample("store_022.bpk")).expect("readable");
-    assert_eq!(reader.tensors().len(), burnpack.tensors().len());
-    for tensor in reader.tensors() {
-        let entry = burnpack.entry(&tensor.name).expect("the same names");
-        assert_eq!((tensor.dtype, &tensor.shape), (entry.dtype, &entry.shape), "{}", tensor.name);
-        assert!(tensor.to_bytes().expect("held") == burnpack.bytes(&tensor.name).expect("held"), "{}", tensor.name);
+fn the_samples_hold_what_the_burnpack_samples_hold() {
+    for name in ["store_021", "store_022"] {
+        let reader = read(&sample_of(name)).expect("readable");
+        assert_eq!(reader.index().metadata["producer"], "burn", "{name}");
+        // Their values are compared with the expected ones by the tests of `kiln-module`.
+        let burnpack = Reader::open(burnpack_sample(&format!("{name}.bpk"))).expect("readable");
+        assert_eq!(reader.tensors().len(), burnpack.tensors().len(), "{name}");
+        for tensor in reader.tensors() {
+            let entry = burnpack.entry(&tensor.name).expect("the same names");
+            assert_eq!((tensor.dtype, &tensor.shape), (entry.dtype, &entry.shape), "{name}: {}", tensor.name);
+            assert!(tensor.to_bytes().expect("held") == burnpack.bytes(&tensor.name).expect("held"), "{name}: {}", tensor.name);
+        }
     }
 }
 

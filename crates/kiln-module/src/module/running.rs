@@ -1,7 +1,10 @@
 //! A value that a module updates while it runs, such as the statistics of batch normalisation.
 
+use alloc::collections::BTreeMap;
 use alloc::format;
+use alloc::sync::{Arc, Weak};
 use core::fmt::{self, Debug, Display};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use kiln_tensor::{Device, Tensor};
 use spin::Mutex;
@@ -10,16 +13,44 @@ use super::{Content, Devices, Module, ModuleDisplay, ModuleDisplayDefault, Modul
 
 /// A tensor that is updated through a shared reference, recorded like a parameter and never trained.
 ///
-/// A clone is a snapshot: updating it leaves the original alone.
+/// A clone is a snapshot: updating it leaves the original alone. A [fork](Module::fork) of a clone is a copy that works for the original, as when each of several
+/// devices runs a part of a batch: the next time that the original is read or stepped by an optimizer, it takes the mean of what its forks have become (and of its
+/// own value, if it was updated beside them). Cloning it does not read it.
 #[derive(Debug)]
 pub struct RunningState<V> {
     id: ParamId,
     value: Mutex<V>,
+    links: Arc<Links<V>>,
+}
+
+/// What connects a state with its clones and forks.
+#[derive(Debug)]
+struct Links<V> {
+    /// Whether the state was updated since it was last cloned or merged.
+    updated: AtomicBool,
+    /// What forks have become since the state was last read, by their number.
+    reports: Mutex<BTreeMap<u64, V>>,
+    /// The state that this one is a clone of.
+    original: Weak<Links<V>>,
+    /// The number of this fork, and the state that it reports to.
+    reporting: Option<(u64, Weak<Links<V>>)>,
+}
+
+/// Forks are numbered through the process, so that their sum has an order.
+static FORKS: AtomicU64 = AtomicU64::new(0);
+
+impl<V> Links<V> {
+    fn new(original: Weak<Self>, reporting: Option<(u64, Weak<Self>)>) -> Arc<Self> {
+        Arc::new(Self { updated: AtomicBool::new(false), reports: Mutex::default(), original, reporting })
+    }
 }
 
 impl<V: Clone> Clone for RunningState<V> {
     fn clone(&self) -> Self {
-        Self { id: self.id, value: Mutex::new(self.value.lock().clone()) }
+        // What forks of earlier clones report meanwhile waits: all copies of one step start from the same value.
+        self.links.updated.store(false, Ordering::Relaxed);
+        let links = Links::new(Arc::downgrade(&self.links), self.links.reporting.clone());
+        Self { id: self.id, value: Mutex::new(self.value.lock().clone()), links }
     }
 }
 
@@ -33,7 +64,7 @@ impl<const D: usize> RunningState<Tensor<D>> {
     /// A state with the given identity.
     #[must_use]
     pub fn with_id(id: ParamId, value: Tensor<D>) -> Self {
-        Self { id, value: Mutex::new(untrained(value)) }
+        Self { id, value: Mutex::new(untrained(value)), links: Links::new(Weak::new(), None) }
     }
 
     /// A state with the identity and value of a recorded parameter.
@@ -44,13 +75,31 @@ impl<const D: usize> RunningState<Tensor<D>> {
 
     /// Replaces the value; no gradient flows through it.
     pub fn update(&self, value: Tensor<D>) {
-        *self.value.lock() = untrained(value);
+        let value = untrained(value);
+        if let Some((number, original)) = &self.links.reporting
+            && let Some(original) = original.upgrade()
+        {
+            original.reports.lock().insert(*number, value.clone());
+        }
+        self.links.updated.store(true, Ordering::Relaxed);
+        *self.value.lock() = value;
     }
 
-    /// The current value.
+    /// The current value, with what forks have reported.
     #[must_use]
     pub fn value(&self) -> Tensor<D> {
-        self.value.lock().clone()
+        let mut held = self.value.lock();
+        let reported = core::mem::take(&mut *self.links.reports.lock());
+        if !reported.is_empty() {
+            let (device, dtype) = (held.device(), held.dtype());
+            let own = self.links.updated.swap(false, Ordering::Relaxed).then(|| held.clone());
+            let count = reported.len() + usize::from(own.is_some());
+            let all = reported.into_values().map(|value| value.to_device(&device).cast(dtype)).chain(own);
+            if let Some(sum) = all.reduce(|sum, value| sum + value) {
+                *held = untrained(sum / count as f64);
+            }
+        }
+        held.clone()
     }
 
     /// The current value; the same as [`RunningState::value`], since an update takes effect at once.
@@ -59,8 +108,10 @@ impl<const D: usize> RunningState<Tensor<D>> {
         self.value()
     }
 
-    fn mapped(self, func: impl FnOnce(Tensor<D>) -> Tensor<D>) -> Self {
-        Self { id: self.id, value: Mutex::new(untrained(func(self.value.into_inner()))) }
+    fn mapped(mut self, func: impl FnOnce(Tensor<D>) -> Tensor<D>) -> Self {
+        let value = untrained(func(self.value()));
+        *self.value.get_mut() = value;
+        self
     }
 }
 
@@ -78,7 +129,12 @@ impl<const D: usize> Module for RunningState<Tensor<D>> {
         devices
     }
 
-    fn fork(self, device: &Device) -> Self {
+    fn fork(mut self, device: &Device) -> Self {
+        let original = &self.links.original;
+        if original.strong_count() > 0 {
+            let number = FORKS.fetch_add(1, Ordering::Relaxed);
+            self.links = Links::new(original.clone(), Some((number, original.clone())));
+        }
         self.mapped(|value| Module::fork(value, device))
     }
 
@@ -91,7 +147,7 @@ impl<const D: usize> Module for RunningState<Tensor<D>> {
     }
 
     fn valid(&self) -> Self {
-        self.clone().mapped(Tensor::without_autodiff)
+        Self::with_id(self.id, self.value()).mapped(Tensor::without_autodiff)
     }
 
     fn materialize(self) -> Self {
@@ -103,8 +159,9 @@ impl<const D: usize> Module for RunningState<Tensor<D>> {
     }
 
     fn map<Mapper: ModuleMapper>(self, mapper: &mut Mapper) -> Self {
-        let mapped = mapper.map_float(Param::initialized(self.id, self.value.into_inner()));
-        Self::with_id(mapped.id, mapped.into_value())
+        let mapped = mapper.map_float(Param::initialized(self.id, self.value()));
+        let state = Self { id: mapped.id, ..self };
+        state.mapped(|_| mapped.into_value())
     }
 }
 

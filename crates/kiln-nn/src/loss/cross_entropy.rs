@@ -94,14 +94,14 @@ impl CrossEntropyLoss {
         assert!(batch == count, "cross entropy: predictions have shape [{batch}, {classes}], targets [{count}]");
         let padding = self.padding(&targets);
         let log_probs = if self.logits { activation::log_softmax(logits, 1) } else { logits.log() };
-        let chosen = one_hot(targets, classes);
-        let mut losses = select(log_probs.clone(), chosen.clone()).neg();
+        let others = other_classes(targets, classes);
+        let mut losses = select(log_probs.clone(), others.clone()).neg();
         let weights = self.weights.as_ref().map(|weights| {
             let [size] = weights.dims();
             assert!(size == classes, "cross entropy: there are {size} weights for {classes} classes");
             weights.clone().cast(log_probs.dtype()).unsqueeze_dim::<2>(0)
         });
-        let weight_of_target = weights.clone().map(|weights| select(weights.expand([batch, classes]), chosen));
+        let weight_of_target = weights.clone().map(|weights| select(weights.expand([batch, classes]), others));
         if let Some(weight) = &weight_of_target {
             losses = losses * weight.clone();
         }
@@ -132,19 +132,19 @@ impl CrossEntropyLoss {
     }
 }
 
-/// True at the target's class, `[batch, classes]`. Compared with a count instead of gathered, so that the loss and its
+/// True at all classes but the target's, `[batch, classes]`. Compared with a count instead of gathered, so that the loss and its
 /// gradient are one row kernel.
-pub(super) fn one_hot(targets: Tensor<1, Int>, classes: usize) -> Tensor<2, Bool> {
+pub(super) fn other_classes(targets: Tensor<1, Int>, classes: usize) -> Tensor<2, Bool> {
     let device = targets.device();
     let numbers = Tensor::<1, Int>::arange(0..classes as i64, (&device, targets.dtype()));
     let [batch] = targets.dims();
     let targets = targets.unsqueeze_dim::<2>(1).expand([batch, classes]);
-    targets.equal(numbers.unsqueeze_dim::<2>(0).expand([batch, classes]))
+    targets.not_equal(numbers.unsqueeze_dim::<2>(0).expand([batch, classes]))
 }
 
-/// The value at the one true place of each row, `[batch, 1]`.
-pub(super) fn select(values: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
-    values.mask_fill(chosen.bool_not(), 0.0).sum_dim(1)
+/// The value of each row at the target's class, `[batch, 1]`.
+pub(super) fn select(values: Tensor<2>, others: Tensor<2, Bool>) -> Tensor<2> {
+    values.mask_fill(others, 0.0).sum_dim(1)
 }
 
 inline_display!(CrossEntropyLoss, loss, content => content

@@ -5,7 +5,7 @@ use kiln_module::module::Module;
 use kiln_tensor::{Int, Tensor};
 
 use super::Reduction;
-use super::cross_entropy::{one_hot, select};
+use super::cross_entropy::{other_classes, select};
 
 /// Configuration of a [`MultiMarginLoss`].
 #[derive(Config, Debug)]
@@ -64,11 +64,11 @@ impl MultiMarginLoss {
     #[track_caller]
     pub fn forward_no_reduction(&self, input: Tensor<2>, target: Tensor<1, Int>) -> Tensor<1> {
         let [_, classes] = input.dims();
-        let chosen = one_hot(target, classes);
-        let score = select(input.clone(), chosen.clone());
+        let others = other_classes(target, classes);
+        let score = select(input.clone(), others.clone());
         let hinge = (input - score + self.margin).clamp_min(0.0);
         let hinge = if self.p == 2 { hinge.square() } else { hinge };
-        (hinge.mask_fill(chosen, 0.0).sum_dim(1) / classes as f64).squeeze_dim(1)
+        (hinge.mask_fill(others.bool_not(), 0.0).sum_dim(1) / classes as f64).squeeze_dim(1)
     }
 }
 

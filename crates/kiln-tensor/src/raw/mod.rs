@@ -169,10 +169,10 @@ fn record(op: Op, operands: &[Operand<'_>], kept: &[Operand<'_>], dims: Dims, dt
     let context = context.fitting(dtype);
     let cell = trace::current(device);
     if tracked && dtype.is_float() && autodiff::is_differentiable(&op) {
-        let slot = cell.record(op.clone(), operands, dims, dtype, stated);
+        let slot = cell.record(&op, operands, dims, dtype, stated);
         return autodiff::track(&op, kept, RawTensor { slot, context, tape: None }, None);
     }
-    RawTensor { slot: cell.record(op, operands, dims, dtype, stated), context, tape: None }
+    RawTensor { slot: cell.record(&op, operands, dims, dtype, stated), context, tape: None }
 }
 
 /// Records an op with several results. The first is tracked if an operand is; the others are not.
@@ -195,7 +195,7 @@ pub(crate) fn apply_results<const N: usize>(op: Op, operands: &[Operand<'_>]) ->
         }
     }
     let (device, context, tracked) = survey(&op, operands);
-    let slots = trace::current(device).record_results(op.clone(), operands, &results);
+    let slots = trace::current(device).record_results(&op, operands, &results);
     let mut tensors = slots.into_iter().map(|slot| RawTensor { context: context.fitting(slot.dtype), slot, tape: None });
     let mut out: [RawTensor; N] = core::array::from_fn(|_| tensors.next().expect("one slot a result"));
     if tracked && out[0].dtype().is_float() && autodiff::is_differentiable(&op) {
@@ -229,7 +229,7 @@ fn survey(op: &Op, operands: &[Operand<'_>]) -> (&'static DeviceState, Context, 
 
 /// Records an op without tensor operands on a device.
 pub(crate) fn emit_on(device: &Device, op: Op, operands: &[Operand<'_>], dims: &[usize], dtype: DType) -> RawTensor {
-    let slot = trace::current(device.state).record(op, operands, dims.into(), dtype, true);
+    let slot = trace::current(device.state).record(&op, operands, dims.into(), dtype, true);
     RawTensor { slot, context: device.context, tape: None }
 }
 

@@ -56,7 +56,7 @@ impl TraceCell {
     }
 
     /// Appends a node and returns the slot of its result. `stated` tells that the operands don't determine `dims` and `dtype`, so that these enter the key.
-    pub fn record(&'static self, op: Op, operands: &[Operand<'_>], dims: Dims, dtype: DType, stated: bool) -> Arc<Slot> {
+    pub fn record(&'static self, op: &Op, operands: &[Operand<'_>], dims: Dims, dtype: DType, stated: bool) -> Arc<Slot> {
         let mut trace = match self.resolve(operands) {
             Ok(trace) => trace,
             Err(e) => return Slot::settled(dims, dtype, self, Err(e)),
@@ -75,7 +75,7 @@ impl TraceCell {
     }
 
     /// Appends a node with several results and returns their slots.
-    pub fn record_results(&'static self, op: Op, operands: &[Operand<'_>], results: &[(Dims, DType)]) -> SmallVec<[Arc<Slot>; 3]> {
+    pub fn record_results(&'static self, op: &Op, operands: &[Operand<'_>], results: &[(Dims, DType)]) -> SmallVec<[Arc<Slot>; 3]> {
         let mut trace = match self.resolve(operands) {
             Ok(trace) => trace,
             Err(e) => return results.iter().map(|(dims, dtype)| Slot::settled(dims.clone(), *dtype, self, Err(e.clone()))).collect(),
@@ -86,8 +86,8 @@ impl TraceCell {
         for (i, (dims, dtype)) in results.iter().enumerate() {
             let slot = trace.slot(dims.clone(), *dtype, self);
             match i {
-                0 => trace.push(op.clone(), inputs.clone(), &slot, true),
-                _ => trace.push(Op::Get(i as u32), OpInputs::from_slice(&[NodeId(node)]), &slot, true),
+                0 => trace.push(op, inputs.clone(), &slot, true),
+                _ => trace.push(&Op::Get(i as u32), OpInputs::from_slice(&[NodeId(node)]), &slot, true),
             }
             slots.push(slot);
         }

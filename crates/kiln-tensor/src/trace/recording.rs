@@ -224,7 +224,7 @@ impl Recording {
                 (_, Some(op), Some(slot)) => {
                     let id = self.len();
                     slot.set_node(self.number, id);
-                    self.push(op, inputs, &slot, true);
+                    self.push(&op, inputs, &slot, true);
                     NodeId(id)
                 }
                 (Code::Input(_), _, Some(slot)) => self.input(&slot),
@@ -327,15 +327,15 @@ impl Recording {
 
     /// Appends a node.
     #[inline]
-    pub fn push(&mut self, op: Op, inputs: OpInputs, slot: &Arc<Slot>, stated: bool) {
+    pub fn push(&mut self, op: &Op, inputs: OpInputs, slot: &Arc<Slot>, stated: bool) {
         let code = match op {
             Op::Elementwise(e) => {
-                self.hash.word(0x5_0000 | e as u64);
-                Code::Elementwise(e)
+                self.hash.word(0x5_0000 | *e as u64);
+                Code::Elementwise(*e)
             }
             other => {
                 other.hash(&mut self.hash);
-                self.ops.push(other);
+                self.ops.push(other.clone());
                 Code::Other(self.ops.len() as u32 - 1)
             }
         };
