@@ -304,12 +304,17 @@ impl Kernel {
 
     /// Calls `read` for each buffer the kernel reads and `write` for each it writes.
     pub fn accesses(&self, mut read: impl FnMut(BufId), mut write: impl FnMut(BufId)) {
+        self.each_access(&mut read, &mut write);
+    }
+
+    /// [`Kernel::accesses`], compiled once.
+    fn each_access(&self, read: &mut dyn FnMut(BufId), write: &mut dyn FnMut(BufId)) {
         let mut expr = |e: &Expr, read: &mut dyn FnMut(BufId)| {
             e.loads.iter().for_each(|l| read(l.buf));
             e.stores.iter().for_each(|s| write(s.buf));
         };
         match self {
-            Kernel::Fused(f) => expr(&f.expr, &mut read),
+            Kernel::Fused(f) => expr(&f.expr, read),
             Kernel::Dot(d) => {
                 for side in [&d.lhs, &d.rhs] {
                     match &side.prologue {
@@ -317,12 +322,12 @@ impl Kernel {
                         None => read(side.buf),
                     }
                 }
-                expr(&d.epilogue, &mut read);
+                expr(&d.epilogue, read);
             }
             Kernel::Conv(c) => {
                 read(c.a);
                 read(c.b);
-                expr(&c.epilogue, &mut read);
+                expr(&c.epilogue, read);
             }
             Kernel::Attention(a) | Kernel::AttentionGrad(a) => {
                 a.operands.iter().chain(&a.mask).chain(&a.bias).for_each(|o| read(o.buf));
@@ -354,7 +359,7 @@ impl Kernel {
             }
             Kernel::Sort(s) => {
                 read(s.x);
-                s.values.into_iter().chain(s.indices).for_each(&mut write);
+                s.values.into_iter().chain(s.indices).for_each(&mut *write);
             }
             Kernel::Host(h) => {
                 h.inputs.iter().for_each(|i| read(i.0));
