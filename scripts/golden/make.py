@@ -5,6 +5,7 @@ import composite_cases
 import nn_cases
 import numeric_cases
 import optim_cases
+import special_cases
 import tensor_cases
 import window_cases
 
@@ -15,3 +16,4 @@ optim_cases.run()
 window_cases.run()
 numeric_cases.run()
 composite_cases.run()
+special_cases.run()

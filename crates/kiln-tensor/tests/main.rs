@@ -30,6 +30,7 @@ mod sharing;
 #[cfg(feature = "signal")]
 mod signal;
 mod slice;
+mod special_values;
 mod sweep;
 mod tensor;
 mod tensor_data;

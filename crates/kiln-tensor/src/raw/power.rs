@@ -79,7 +79,7 @@ impl RawTensor {
         result.mask_where(&exponent.with_constant(Elementwise::Lt, 0.0), &inverse)
     }
 
-    /// `sqrt(x² + y²)` without overflow, broadcast.
+    /// `sqrt(x² + y²)` without overflow, broadcast; infinite beside an infinity, whatever the other one is (IEEE 754-2019, 9.2.1).
     #[track_caller]
     pub fn hypot(&self, other: &RawTensor) -> RawTensor {
         let (a, b) = (self.abs(), other.abs());
@@ -87,7 +87,8 @@ impl RawTensor {
         // 0 / 0 and inf / inf are kept out; what they stand for is added back.
         let special = hi.with_constant(Elementwise::Eq, 0.0).or(&hi.is_inf());
         let ratio = lo.div(&hi).fill_constant(&special, 0.0);
-        hi.mul(&ratio.square().with_constant(Elementwise::Add, 1.0).sqrt())
+        let length = hi.mul(&ratio.square().with_constant(Elementwise::Add, 1.0).sqrt());
+        length.fill_constant(&hi.is_nan().and(&a.is_inf().or(&b.is_inf())), f64::INFINITY)
     }
 
     /// A structural constant of this tensor's sizes and dtype.
