@@ -4,6 +4,7 @@
 extern crate kiln as burn;
 
 mod burn_layers;
+mod defaults;
 mod derive_errors;
 mod features;
 mod gpt;
