@@ -18,6 +18,7 @@ mod layers;
 #[cfg(feature = "linalg")]
 mod linalg;
 mod low_precision;
+mod module_operations;
 mod operations;
 mod printing;
 mod pytorch;

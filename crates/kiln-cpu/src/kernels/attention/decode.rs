@@ -32,6 +32,10 @@ struct Step<T, E> {
 #[inline(always)]
 unsafe fn dot<A: Arith, T: Element<Wide = E>, E: Float>(x: *const E, y: *const T, step: isize, n: usize) -> E {
     let zero = <E as Wide>::ZERO;
+    // Without elements the pointers may be null.
+    if n == 0 {
+        return zero;
+    }
     // SAFETY: the caller's promise: `n` elements on both sides.
     unsafe {
         if step != 1 {
@@ -85,6 +89,9 @@ impl<T: Element<Wide = E>, E: Float> Body for Step<T, E> {
             }
             *sum = *sum * keep + total;
             *max = new;
+            if self.value_width == 0 {
+                return;
+            }
             let out = core::slice::from_raw_parts_mut(self.out, self.value_width);
             if keep != <E as Wide>::ONE {
                 out.iter_mut().for_each(|o| *o = *o * keep);
