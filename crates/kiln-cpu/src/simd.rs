@@ -70,7 +70,7 @@ pub type LoopFn = unsafe fn(*mut u8, *const u8, *const u8, *const u8, usize);
 /// A loop to be compiled for each level. Implementations mark `run` as `#[inline(always)]`, so that it takes on the level's instructions.
 pub trait Loop {
     /// Whether the loop is compiled once, for what every machine of the target has: rare loops, and those that gain little from more.
-    const PLAIN: bool = false;
+    const ONCE: bool = false;
     /// Whether AVX2 is the highest level that the loop is compiled for.
     const NARROW: bool = false;
 
@@ -130,7 +130,7 @@ unsafe fn avx512<L: Loop>(dst: *mut u8, a: *const u8, b: *const u8, c: *const u8
 /// The loop compiled for `level` or the highest below it that it is compiled for. The level must be one of [`Level::available`] when the loop is called.
 pub fn compiled<L: Loop>(level: Level) -> LoopFn {
     // What the constants of the loop rule out is never instantiated.
-    if L::PLAIN {
+    if L::ONCE {
         return base::<L>;
     }
     match level {

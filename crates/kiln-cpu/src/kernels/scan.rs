@@ -125,7 +125,7 @@ struct Adjacent<T: Element> {
 impl<T: Element> Body for Adjacent<T> {
     type Out = T::Wide;
     const WIDE: bool = false;
-    const PLAIN: bool = !T::FLOAT;
+    const ONCE: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<A: Arith>(self) -> T::Wide {
@@ -209,7 +209,7 @@ struct Block<T> {
 impl<T: Element> Body for Block<T> {
     type Out = ();
     const WIDE: bool = false;
-    const PLAIN: bool = !T::FLOAT;
+    const ONCE: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<A: Arith>(self) {

@@ -227,7 +227,7 @@ struct Row<A, T> {
 impl<T: Element, A: Element<Wide = T::Wide>> Body for Row<A, T> {
     type Out = ();
     const WIDE: bool = false;
-    const PLAIN: bool = !T::FLOAT;
+    const ONCE: bool = !T::FLOAT;
 
     #[inline(always)]
     fn run<F: Arith>(self) {

@@ -14,7 +14,7 @@ pub(crate) trait Body {
     #[cfg_attr(not(all(feature = "std", target_arch = "x86_64")), allow(dead_code))]
     const WIDE: bool = true;
     /// Whether what every machine has is enough, so that the body is compiled once.
-    const PLAIN: bool = false;
+    const ONCE: bool = false;
     /// Does the work with the arithmetic of the level.
     fn run<A: Arith>(self) -> Self::Out;
 }
@@ -42,7 +42,7 @@ fn plain<B: Body>(body: B) -> B::Out {
 /// Runs a body at the machine's level.
 #[inline]
 pub(crate) fn vectorize<B: Body>(body: B) -> B::Out {
-    if B::PLAIN {
+    if B::ONCE {
         return plain(body);
     }
     match Level::detect() {

@@ -12,7 +12,7 @@ trait Convert: 'static {
     type From: Copy + 'static;
     type To: Copy + 'static;
     /// Whether one loop for all instruction sets is enough.
-    const PLAIN: bool = false;
+    const ONCE: bool = false;
 
     fn convert(x: Self::From) -> Self::To;
 }
@@ -20,7 +20,7 @@ trait Convert: 'static {
 struct Cast<C>(PhantomData<C>);
 
 impl<C: Convert> Loop for Cast<C> {
-    const PLAIN: bool = C::PLAIN;
+    const ONCE: bool = C::ONCE;
     const NARROW: bool = true;
 
     #[inline(always)]
@@ -168,7 +168,7 @@ macro_rules! to_int {
             impl Convert for ToInt<$from, $to, $held> {
                 type From = $from;
                 type To = $held;
-                const PLAIN: bool = true;
+                const ONCE: bool = true;
 
                 #[inline(always)]
                 fn convert(x: $from) -> $held {

@@ -18,7 +18,7 @@ pub(super) trait Function: 'static {
     /// Whether the function is a library call that does not vectorise.
     const SCALAR: bool = false;
     /// Whether one loop for all instruction sets is enough.
-    const PLAIN: bool = Self::SCALAR;
+    const ONCE: bool = Self::SCALAR;
 
     fn eval<F: Arith>(a: Self::A, b: Self::B, c: Self::C) -> Self::Out;
 
@@ -107,7 +107,7 @@ impl<F: Function, const ARITY: usize, const SCALARS: usize> Map<F, ARITY, SCALAR
 }
 
 impl<F: Function, const ARITY: usize, const SCALARS: usize> Loop for Map<F, ARITY, SCALARS> {
-    const PLAIN: bool = F::PLAIN;
+    const ONCE: bool = F::ONCE;
     // Only f32 is worth code for the widest vectors.
     const NARROW: bool = size_of::<F::A>() == 8;
 

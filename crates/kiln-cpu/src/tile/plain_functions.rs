@@ -15,7 +15,7 @@ macro_rules! plain_functions {
                 type B = $t;
                 type C = u8;
                 type Out = $out;
-                const PLAIN: bool = size_of::<$t>() != size_of::<f32>();
+                const ONCE: bool = size_of::<$t>() == 1;
 
                 #[inline(always)]
                 fn eval<F: Arith>($a: $t, $b: $t, _: u8) -> $out {
@@ -154,7 +154,7 @@ impl<T: Copy + Default + 'static> Function for WhereP<T> {
     type B = T;
     type C = T;
     type Out = T;
-    const PLAIN: bool = size_of::<T>() != size_of::<f32>();
+    const ONCE: bool = size_of::<T>() == 1;
 
     #[inline(always)]
     fn eval<F: Arith>(condition: u8, x: T, y: T) -> T {

@@ -17,8 +17,6 @@ trait Fold: 'static {
     type T: Copy + 'static;
     /// The running result over tiles; wider where it helps accuracy. At most 8 bytes.
     type Wide: Copy + 'static;
-    /// Whether one loop for all instruction sets is enough: integers.
-    const PLAIN: bool;
     /// What nothing reduces to.
     const START: Self::T;
     /// The same, wide.
@@ -38,8 +36,6 @@ macro_rules! fold {
     ($($name:ident<$t:ty> as $wide:ty: $start:expr, $step:expr, $join:expr;)*) => {
         $(
             impl Fold for $name<$t> {
-                // A half is nothing in integers only.
-                const PLAIN: bool = 1 as $t / 2 as $t == 0 as $t;
                 type T = $t;
                 type Wide = $wide;
                 const START: $t = $start as $t;
@@ -125,7 +121,7 @@ fn fold_slice<F: Fold>(x: &[F::T]) -> F::T {
 struct Along<F>(PhantomData<F>);
 
 impl<F: Fold> Loop for Along<F> {
-    const PLAIN: bool = F::PLAIN;
+    const ONCE: bool = size_of::<F::T>() == 1;
     const NARROW: bool = size_of::<F::T>() == 8;
 
     #[inline(always)]
@@ -211,7 +207,7 @@ pub(super) fn deviations_along(level: Level) -> LoopFn {
 struct Across<F>(PhantomData<F>);
 
 impl<F: Fold> Loop for Across<F> {
-    const PLAIN: bool = F::PLAIN;
+    const ONCE: bool = size_of::<F::T>() == 1;
     const NARROW: bool = size_of::<F::T>() == 8;
 
     #[inline(always)]
@@ -230,7 +226,7 @@ impl<F: Fold> Loop for Across<F> {
 struct Start<F>(PhantomData<F>);
 
 impl<F: Fold> Loop for Start<F> {
-    const PLAIN: bool = F::PLAIN;
+    const ONCE: bool = size_of::<F::T>() == 1;
     const NARROW: bool = size_of::<F::T>() == 8;
 
     #[inline(always)]
@@ -244,7 +240,7 @@ impl<F: Fold> Loop for Start<F> {
 struct StartCell<F>(PhantomData<F>);
 
 impl<F: Fold> Loop for StartCell<F> {
-    const PLAIN: bool = true;
+    const ONCE: bool = true;
 
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, _: *const u8, _: *const u8, _: *const u8, _: usize) {
@@ -257,7 +253,7 @@ impl<F: Fold> Loop for StartCell<F> {
 struct FinishCell<F>(PhantomData<F>);
 
 impl<F: Fold> Loop for FinishCell<F> {
-    const PLAIN: bool = true;
+    const ONCE: bool = true;
 
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, _: usize) {
@@ -268,14 +264,10 @@ impl<F: Fold> Loop for FinishCell<F> {
 
 /// The position of the best element: `M` is the fold of the best, `T` its element.
 trait Rank: Copy + PartialOrd + 'static {
-    /// Whether one loop for all instruction sets is enough.
-    const PLAIN: bool;
     fn is_nan(self) -> bool;
 }
 
 impl Rank for f32 {
-    const PLAIN: bool = false;
-
     #[inline(always)]
     fn is_nan(self) -> bool {
         f32::is_nan(self)
@@ -283,8 +275,6 @@ impl Rank for f32 {
 }
 
 impl Rank for f64 {
-    const PLAIN: bool = false;
-
     #[inline(always)]
     fn is_nan(self) -> bool {
         f64::is_nan(self)
@@ -292,8 +282,6 @@ impl Rank for f64 {
 }
 
 impl Rank for i64 {
-    const PLAIN: bool = true;
-
     #[inline(always)]
     fn is_nan(self) -> bool {
         false
@@ -301,8 +289,6 @@ impl Rank for i64 {
 }
 
 impl Rank for u64 {
-    const PLAIN: bool = true;
-
     #[inline(always)]
     fn is_nan(self) -> bool {
         false
@@ -329,7 +315,7 @@ impl<F: Fold, const LARGEST: bool> Loop for SearchAlong<F, LARGEST>
 where
     F::T: Rank,
 {
-    const PLAIN: bool = F::PLAIN;
+    const ONCE: bool = size_of::<F::T>() == 1;
     const NARROW: bool = size_of::<F::T>() == 8;
 
     #[inline(always)]
@@ -350,7 +336,7 @@ where
 struct StartSearch<T>(PhantomData<T>);
 
 impl<T: Rank> Loop for StartSearch<T> {
-    const PLAIN: bool = true;
+    const ONCE: bool = true;
 
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, _: *const u8, _: *const u8, _: *const u8, _: usize) {
@@ -362,7 +348,7 @@ impl<T: Rank> Loop for StartSearch<T> {
 struct FinishSearch<T>(PhantomData<T>);
 
 impl<T: Rank> Loop for FinishSearch<T> {
-    const PLAIN: bool = true;
+    const ONCE: bool = true;
 
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, _: usize) {
@@ -386,7 +372,6 @@ pub(super) struct SearchRows {
 struct SearchAcross<T, const LARGEST: bool>(PhantomData<T>);
 
 impl<T: Rank, const LARGEST: bool> Loop for SearchAcross<T, LARGEST> {
-    const PLAIN: bool = T::PLAIN;
     const NARROW: bool = size_of::<T>() == 8;
 
     #[inline(always)]

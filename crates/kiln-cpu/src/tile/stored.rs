@@ -18,20 +18,20 @@ trait Stored: Copy + 'static {
 
     /// Whether both are the same 32-bit words.
     const WORDS: bool = false;
-    /// Whether these are integers or truth values, whose moves are compiled once.
-    const INTEGER: bool = false;
+    /// Whether moves are compiled once: integers that models have few of.
+    const RARE: bool = false;
 
     fn load(self) -> Self::Tile;
     fn store(value: Self::Tile) -> Self;
 }
 
 macro_rules! stored {
-    ($($stored:ty => $tile:ty, $words:literal, $integer:literal;)*) => {
+    ($($stored:ty => $tile:ty, $words:literal, $rare:literal;)*) => {
         $(
             impl Stored for $stored {
                 type Tile = $tile;
                 const WORDS: bool = $words;
-                const INTEGER: bool = $integer;
+                const RARE: bool = $rare;
 
                 #[inline(always)]
                 fn load(self) -> $tile {
@@ -50,14 +50,14 @@ macro_rules! stored {
 stored! {
     f32 => f32, true, false;
     f64 => f64, false, false;
-    i64 => i64, false, true;
-    i32 => i64, false, true;
+    i64 => i64, false, false;
+    i32 => i64, false, false;
     i16 => i64, false, true;
     i8 => i64, false, true;
     u64 => u64, false, true;
     u32 => i64, false, true;
     u16 => i64, false, true;
-    u8 => i64, false, true;
+    u8 => i64, false, false;
 }
 
 #[derive(Clone, Copy)]
@@ -128,7 +128,7 @@ fn as_number(pointer: *const u8) -> isize {
 struct LoadRow<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for LoadRow<S> {
-    const PLAIN: bool = S::INTEGER;
+    const ONCE: bool = S::RARE;
     const NARROW: bool = true;
 
     #[inline(always)]
@@ -149,7 +149,7 @@ impl<S: Stored> Loop for LoadRow<S> {
 struct LoadStrided<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for LoadStrided<S> {
-    const PLAIN: bool = S::INTEGER;
+    const ONCE: bool = S::RARE;
     const NARROW: bool = true;
 
     #[inline(always)]
@@ -172,8 +172,9 @@ impl<S: Stored> Loop for LoadStrided<S> {
 struct StoreRow<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for StoreRow<S> {
-    const PLAIN: bool = S::INTEGER;
-    const NARROW: bool = true;
+    const ONCE: bool = S::RARE;
+    // AVX-512 alone narrows words of 64 bits to 32 in one instruction.
+    const NARROW: bool = S::WORDS || size_of::<S>() != 4;
 
     #[inline(always)]
     unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, n: usize) {
@@ -193,7 +194,7 @@ impl<S: Stored> Loop for StoreRow<S> {
 struct StoreStrided<S>(PhantomData<S>);
 
 impl<S: Stored> Loop for StoreStrided<S> {
-    const PLAIN: bool = S::INTEGER;
+    const ONCE: bool = S::RARE;
     const NARROW: bool = true;
 
     #[inline(always)]
@@ -258,7 +259,7 @@ impl<S: Stored> LoadTransposed<S> {
 }
 
 impl<S: Stored> Loop for LoadTransposed<S> {
-    const PLAIN: bool = S::INTEGER;
+    const ONCE: bool = S::RARE;
     const NARROW: bool = true;
 
     #[inline(always)]
