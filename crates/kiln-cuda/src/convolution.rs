@@ -83,9 +83,8 @@ pub fn lower(k: &ConvKernel, scratch: &mut Scratch<'_>, chip: &Chip, probe: Opti
         && k.dtype.is_float()
         && let Some(probe) = probe
     {
-        let precision = if k.dtype == DType::F32 { chip.precision } else { MatmulPrecision::Highest };
         let (x, w, y) = (k.x.clone(), k.w.clone(), k.y.clone());
-        let shape = Shape { mode: k.mode, attrs: k.attrs.clone(), x, w, y, dtype: k.dtype, precision };
+        let shape = Shape { mode: k.mode, attrs: k.attrs.clone(), x, w, y, dtype: k.dtype, precision: chip.precision_of(k.dtype) };
         if let Some(bytes) = probe(&shape) {
             return with_library(k, shape, bytes, scratch, chip);
         }

@@ -211,17 +211,7 @@ fn works(
 ) -> Result<Vec<Work>, RuntimeError> {
     let on_host = || Work::Host(Box::new(kernel.clone()));
     match kernel {
-        Kernel::Dot(k) => {
-            let mut works = product::lower(k, activation, scratch, chip, blas)?;
-            for work in &mut works {
-                if let Work::Product(p) = work
-                    && p.dtype == DType::F32
-                {
-                    p.precision = chip.precision;
-                }
-            }
-            Ok(works)
-        }
+        Kernel::Dot(k) => product::lower(k, activation, scratch, chip, blas),
         Kernel::Copy { from, to } => Ok(vec![Work::Copy { from: *from, to: *to }]),
         Kernel::Host(_) => Ok(vec![on_host()]),
         Kernel::Conv(k) => match convolution::lower(k, scratch, chip, dnn) {

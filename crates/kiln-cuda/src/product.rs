@@ -300,12 +300,13 @@ pub fn lower(k: &DotKernel, activation: Option<Activation>, scratch: &mut Scratc
     let Some(mut product) = arrange(k, lhs.as_ref(), rhs.as_ref(), &result) else {
         return Ok(scratch.works(&render::dot::render(k, scratch.program())));
     };
+    product.precision = chip.precision_of(k.dtype);
     match &direct {
         Some(d) => {
             // A bias lies along the library's rows only when those are our columns.
             let turned = product.size[0] != k.n || d.store.index.coeffs[k.batch.len() + 1] != 1;
             if turned && d.bias.is_some() {
-                return with_epilogue(k, product, &plain, lhs.as_ref(), rhs.as_ref(), scratch, chip, works);
+                return with_epilogue(k, &plain, lhs.as_ref(), rhs.as_ref(), scratch, chip, works);
             }
             product.result.buf = d.store.buf;
             product.out = d.out;
@@ -317,7 +318,7 @@ pub fn lower(k: &DotKernel, activation: Option<Activation>, scratch: &mut Scratc
             works.push(Work::Product(Box::new(product)));
             Ok(works)
         }
-        None => with_epilogue(k, product, &plain, lhs.as_ref(), rhs.as_ref(), scratch, chip, works),
+        None => with_epilogue(k, &plain, lhs.as_ref(), rhs.as_ref(), scratch, chip, works),
     }
 }
 
@@ -382,7 +383,6 @@ fn as_sums(k: &DotKernel) -> render::nest::Nest {
 #[allow(clippy::too_many_arguments)]
 fn with_epilogue(
     k: &DotKernel,
-    product: Product,
     plain: &Affine,
     lhs: Option<&(BufId, Affine)>,
     rhs: Option<&(BufId, Affine)>,
@@ -391,7 +391,6 @@ fn with_epilogue(
     mut works: Vec<Work>,
 ) -> Result<Vec<Work>, RuntimeError> {
     let Some(mut product) = arrange(k, lhs, rhs, plain) else {
-        let _ = product;
         return Ok(scratch.works(&render::dot::render(k, scratch.program())));
     };
     let dims: Dims = k.batch.iter().copied().chain([k.m, k.n]).collect();
@@ -399,8 +398,8 @@ fn with_epilogue(
     // A large result of half floats crosses memory as such: twice the traffic would cost more than the product's own rounding does.
     let out = if k.dtype == DType::F64 || points >= LARGE { k.dtype } else { DType::F32 };
     let buf = scratch.buffer(out, points);
+    (product.precision, product.out) = (chip.precision_of(k.dtype), out);
     product.result.buf = buf;
-    product.out = out;
     works.push(Work::Product(Box::new(product)));
     let mut expr = k.epilogue.clone();
     expr.loads.push(Load { buf, index: plain.clone(), bounds: Vec::new() });

@@ -1,7 +1,7 @@
 //! What a kernel becomes: source text, a grid and parameters, as plain data.
 use std::sync::Arc;
 
-use kiln_ir::{BufId, MatmulPrecision};
+use kiln_ir::{BufId, DType, MatmulPrecision};
 
 /// A complete CUDA C++ translation unit with one `extern "C" __global__` function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -113,6 +113,11 @@ impl Chip {
             _ => (148, 232_448),
         };
         Chip { sm, multiprocessors, shared_limit, precision: MatmulPrecision::Highest }
+    }
+
+    /// How libraries may compute with a dtype: there is a choice for 32-bit floats alone.
+    pub fn precision_of(&self, dtype: DType) -> MatmulPrecision {
+        if dtype == DType::F32 { self.precision } else { MatmulPrecision::Highest }
     }
 
     /// What the compiler must know of it.

@@ -63,21 +63,16 @@ impl Distribution {
 
     /// What is wrong with the parameters.
     pub(crate) fn checked(self) -> Result<(), String> {
-        let fits = match self {
-            Self::Default => true,
-            Self::Bernoulli(p) => (0.0..=1.0).contains(&p),
-            Self::Uniform(low, high) => low < high && (high - low).is_finite(),
-            Self::Normal(mean, std) => std >= 0.0 && std.is_finite() && mean.is_finite(),
-        };
-        if fits {
-            return Ok(());
+        match self {
+            Self::Bernoulli(p) if !(0.0..=1.0).contains(&p) => Err(format!("Bernoulli: probability {p} is outside of 0..=1")),
+            Self::Uniform(low, high) if !(low < high && (high - low).is_finite()) => {
+                Err(format!("Uniform: the range {low}..{high} is empty or infinite"))
+            }
+            Self::Normal(mean, std) if !(std >= 0.0 && std.is_finite() && mean.is_finite()) => {
+                Err(format!("Normal: mean {mean}, standard deviation {std} is not valid"))
+            }
+            Self::Default | Self::Bernoulli(_) | Self::Uniform(..) | Self::Normal(..) => Ok(()),
         }
-        Err(match self {
-            Self::Default => String::new(),
-            Self::Bernoulli(p) => format!("Bernoulli: probability {p} is outside of 0..=1"),
-            Self::Uniform(low, high) => format!("Uniform: the range {low}..{high} is empty or infinite"),
-            Self::Normal(mean, std) => format!("Normal: mean {mean}, standard deviation {std} is not valid"),
-        })
     }
 }
 

@@ -1,5 +1,5 @@
 //! The functions of `module` as a table like that of the operations: over layouts, sizes and dtypes against the interpreter, and gradients of every float operand that is made
-//! of the table's against central differences.
+//! of the table's against central differences. Elements are finite: where padding or a masked place meets an infinity, some kernels multiply a zero that the interpreter leaves out.
 use kiln_tensor::module::*;
 use kiln_tensor::ops::*;
 use kiln_tensor::raw::RawTensor;

@@ -8,7 +8,7 @@ use kiln_ir::op::ConvAttrs;
 use kiln_ir::{DType, Elementwise, Graph, Limits, MatmulPrecision, Op, Program};
 use smallvec::SmallVec;
 
-use crate::oracle::{Draw, tolerance};
+use crate::oracle::{Draw, compare};
 use crate::{emulator, gpu};
 
 /// A convolution of bf16 with an activation.
@@ -111,14 +111,7 @@ fn check_beside(graph: &Graph, inputs: &[Tensor]) {
         None if emulator::available() => emulator::run_with(&program, inputs, &[], &Chip::of(90), Some(&mut |_| Some(0))).unwrap(),
         None => return,
     };
-    for (bytes, e) in got.iter().zip(&expected) {
-        let t = Tensor::from_bytes(e.dtype, &e.dims, bytes);
-        for i in 0..e.len() {
-            let (a, b) = (t.get(i).float(), e.get(i).float());
-            let same = a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 10.0 * tolerance(e.dtype) * b.abs().max(1.0);
-            assert!(same, "element {i} of {:?}: {a} is not {b}", &e.dims[..]);
-        }
-    }
+    compare("beside a library", &program, &got, &expected, 10.0);
 }
 
 fn padded(stride: &[usize], dilation: &[usize], padding: &[(usize, usize)], groups: usize) -> ConvAttrs {

@@ -8,9 +8,9 @@ use std::sync::{Mutex, OnceLock};
 use kiln_cuda::convolution::{Convolution, Probe};
 use kiln_cuda::lowered::{Lowered, Word, Work};
 use kiln_cuda::steps::{Chip, Source, fault};
-use kiln_ir::dims::{for_each_index, numel};
+use kiln_ir::dims::numel;
 use kiln_ir::interp::value::{read, write};
-use kiln_ir::interp::{Elements, Scalar, Tensor, run_kernel};
+use kiln_ir::interp::{Elements, Scalar, Tensor, for_each_product, run_kernel};
 use kiln_ir::kernel::ConvMode;
 use kiln_ir::{BufId, OutputSpec, Place, Program};
 
@@ -168,29 +168,17 @@ fn convolve(c: &Convolution, memory: &mut Memory<'_>) -> Result<(), String> {
     };
     let mut sums = vec![0.0f64; numel(out)];
     let mut failed = Ok(());
-    let per_group = s.w[0] / s.attrs.groups;
-    for_each_index(&s.y, |at| {
-        for_each_index(&s.w[1..], |tap| {
-            let mut x = [at[0], at[1] / per_group * s.w[1] + tap[0]].to_vec();
-            for (d, k) in tap[1..].iter().enumerate() {
-                x.push((at[d + 2] * s.attrs.stride[d] + k * s.attrs.dilation[d]).wrapping_sub(s.attrs.padding[d].0));
-            }
-            if x.iter().zip(&s.x).any(|(i, n)| i >= n) {
-                return;
-            }
-            let flat = |dims: &[usize], index: &[usize]| index.iter().zip(dims).fold(0, |sum, (i, n)| sum * n + i);
-            let w: Vec<usize> = std::iter::once(&at[1]).chain(tap).copied().collect();
-            let (x, w, y) = (flat(&s.x, &x), flat(&s.w, &w), flat(&s.y, at));
-            let (i, j, o) = match s.mode {
-                ConvMode::Forward => (x, w, y),
-                ConvMode::InputGrad => (y, w, x),
-                ConvMode::WeightGrad => (x, y, w),
-            };
-            match (memory.load(c.a, place(a, i)), memory.load(c.b, place(b, j))) {
-                (Ok(l), Ok(r)) => sums[o] += l.float() * r.float(),
-                (Err(e), _) | (_, Err(e)) => failed = Err(e),
-            }
-        });
+    for_each_product(&s.attrs, &s.x, &s.w, &s.y, |x, w, y| {
+        let Some(x) = x else { return };
+        let (i, j, o) = match s.mode {
+            ConvMode::Forward => (x, w, y),
+            ConvMode::InputGrad => (y, w, x),
+            ConvMode::WeightGrad => (x, y, w),
+        };
+        match (memory.load(c.a, place(a, i)), memory.load(c.b, place(b, j))) {
+            (Ok(l), Ok(r)) => sums[o] += l.float() * r.float(),
+            (Err(e), _) | (_, Err(e)) => failed = Err(e),
+        }
     });
     failed?;
     sums.iter().enumerate().try_for_each(|(i, v)| memory.store(c.out, place(out, i), Scalar::Float(*v)))

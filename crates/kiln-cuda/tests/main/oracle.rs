@@ -67,8 +67,9 @@ pub fn tolerance(dtype: DType) -> f64 {
     }
 }
 
+/// Compares results with the interpreter's.
 #[track_caller]
-fn compare(what: &str, program: &Program, got: &[Vec<u8>], expected: &[Tensor], slack: f64) {
+pub fn compare(what: &str, program: &Program, got: &[Vec<u8>], expected: &[Tensor], slack: f64) {
     for (n, (bytes, e)) in got.iter().zip(expected).enumerate() {
         let t = Tensor::from_bytes(e.dtype, &e.dims, bytes);
         let tol = tolerance(e.dtype) * slack;

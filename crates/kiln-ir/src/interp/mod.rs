@@ -23,6 +23,7 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 
+pub use contract::for_each_product;
 pub use expr::{Point, run_expr};
 pub use kernels::run_kernel;
 pub use memory::Elements;

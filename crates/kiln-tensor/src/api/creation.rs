@@ -369,8 +369,8 @@ impl Tensor<1, Int> {
     pub fn arange_step(range: Range<i64>, step: usize, options: impl Into<TensorCreationOptions>) -> Self {
         assert!(step > 0, "arange: the step must not be 0: range {range:?}");
         let options = options.into();
-        let dtype = options.resolve("arange", Kind::Int, &[]);
         let count = usize::try_from((i128::from(range.end) - i128::from(range.start)).max(0)).unwrap_or(usize::MAX).div_ceil(step);
+        let dtype = options.resolve("arange", Kind::Int, &[count]);
         Self::from_raw(RawTensor::arange(&options.device, range.start, step as i64, count, dtype.into()))
     }
 }
