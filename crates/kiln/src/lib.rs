@@ -74,10 +74,10 @@ pub mod data {
     pub use kiln_data::*;
 }
 
-/// Records and weight files.
+/// Records, and with the feature `store` weight files of other kinds.
 pub mod store {
     pub use kiln_module::record::*;
-    #[cfg(feature = "std")]
+    #[cfg(feature = "store")]
     pub use kiln_store::*;
 }
 

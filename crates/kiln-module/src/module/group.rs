@@ -141,7 +141,7 @@ impl ParamGroup {
         Self::of(vec![Selector::Contains { texts: paths.into_iter().map(Into::into).collect(), any: true }])
     }
 
-    /// The parameters whose path the regular expression matches. Patterns need the feature `std`.
+    /// The parameters whose path the regular expression matches. Patterns need the feature `std`; the classes `\w`, `\d` and `\s` are those of ASCII.
     ///
     /// # Errors
     ///
