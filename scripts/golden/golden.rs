@@ -18,6 +18,8 @@ pub struct Case {
 /// A stored tensor: its shape and its values in row-major order, f64 whatever it was stored as.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Golden {
+    /// The values of a tensor of integers or booleans.
+    integers: Vec<i64>,
     /// The sizes; empty for a scalar.
     pub shape: Vec<usize>,
     /// The values.
@@ -46,12 +48,14 @@ pub fn read(manifest_dir: &str, file: &str) -> Vec<Case> {
             name => {
                 let case = cases.last_mut().unwrap_or_else(|| fail("a tensor belongs to a case"));
                 let (head, values) = line.split_once(" :").unwrap_or_else(|| fail("a tensor has a colon"));
+                let whole = head.split(' ').nth(1) != Some("f32");
+                let integers = if whole { numbers(values.split_whitespace()) } else { Vec::new() };
                 let shape: Vec<usize> = head.split(' ').skip(2).map(|s| s.parse().expect("sizes are numbers")).collect();
-                let values = numbers(values.split_whitespace());
+                let values: Vec<f64> = numbers(values.split_whitespace());
                 if values.len() != shape.iter().product::<usize>() {
                     fail("the values do not fill the shape");
                 }
-                case.tensors.insert(name.into(), Golden { shape, values });
+                case.tensors.insert(name.into(), Golden { integers, shape, values });
             }
         }
     }
@@ -59,7 +63,7 @@ pub fn read(manifest_dir: &str, file: &str) -> Vec<Case> {
     cases
 }
 
-fn numbers<'a>(words: impl Iterator<Item = &'a str>) -> Vec<f64> {
+fn numbers<'a, T: std::str::FromStr>(words: impl Iterator<Item = &'a str>) -> Vec<T> {
     words.map(|word| word.parse().unwrap_or_else(|_| panic!("{word:?} is no number"))).collect()
 }
 
@@ -117,9 +121,11 @@ impl Golden {
         self.values.iter().map(|&v| v as f32).collect()
     }
 
-    /// The values as `i64`.
+    /// The values of a tensor that was stored as integers, exactly.
+    #[track_caller]
     pub fn i64(&self) -> Vec<i64> {
-        self.values.iter().map(|&v| v as i64).collect()
+        assert_eq!(self.integers.len(), self.values.len(), "the values were not stored as integers");
+        self.integers.clone()
     }
 
     /// The values as `bool`.

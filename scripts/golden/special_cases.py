@@ -3,6 +3,7 @@ import math
 
 import torch
 import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from writer import Golden
 
@@ -57,6 +58,57 @@ EMPTY = ["sum_dim", "mean_dim", "prod_dim", "sort", "argsort", "sort_descending"
 INTEGERS = [-(2**63), 2**63 - 1, 0, 1, -1, 7, -7, 2**32, -(2**31)]
 
 
+def attend(q, k, v, mask, causal):
+    """The composed form: its fused forms leave out blocks of hidden keys, depending on sizes."""
+    with sdpa_kernel(SDPBackend.MATH):
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=None if mask is None else ~mask, is_causal=causal)
+
+
+def grouped(x, w, stride, padding, groups):
+    """Group by group: PyTorch's kernels for one channel a group leave out the zeros of padding, all others multiply them."""
+    return torch.cat([F.conv2d(x, w, stride=stride, padding=padding) for x, w in zip(x.chunk(groups, 1), w.chunk(groups, 0))], 1)
+
+
+def products():
+    """Where weights of zero and the zeros of padding meet what is not finite."""
+    g = Golden("kiln-tensor", "special_products", 41)
+    ordinary = lambda *shape: g.floats(*shape, grad=False).float()
+
+    def planted(x, at, value):
+        x = x.clone()
+        x[at] = value
+        return x
+
+    mask = torch.zeros(1, 1, 5, 5, dtype=torch.bool)
+    mask[..., 0, :], mask[..., 2, 1:3], mask[..., 4, 4] = True, True, True
+    for name, hidden, causal in (("mask", mask, False), ("causal", None, True), ("none", None, False)):
+        for value in (-math.inf, math.nan):
+            for key in (1, 4):
+                q, k, v = ordinary(1, 2, 5, 2), ordinary(1, 2, 5, 2), ordinary(1, 2, 5, 3)
+                v = planted(v, (0, 1, key, 2), value)
+                g.case("attention_" + name, causal=causal)
+                g.put(q=q, k=k, v=v, mask=hidden, y=attend(q, k, v, hidden, causal))
+                q = planted(q, (0, 0, 3, 0), value)
+                g.case("attention_" + name, causal=causal)
+                g.put(q=q, k=k, v=v, mask=hidden, y=attend(q, k, v, hidden, causal))
+    for value in (math.inf, math.nan):
+        for stride, padding, groups in ((1, 1, 1), (2, 0, 1), (2, 1, 2)):
+            x, w = ordinary(1, 2, 4, 5), ordinary(2, 2 // groups, 3, 2)
+            w = planted(w, (1, 0, 0, 1), value)
+            options = dict(stride=stride, padding=padding, groups=groups)
+            y = grouped(x, w, **options)
+            g.case("conv", **options)
+            g.put(x=x, w=w, y=y, d_x=torch.nn.grad.conv2d_input(x.shape, w, torch.ones_like(y), **options))
+            g.case("conv_transpose", **options)
+            g.put(x=x, w=w, y=F.conv_transpose2d(x, w, **options))
+            x, w = planted(x, (0, 1, 3, 4), value), ordinary(2, 2 // groups, 3, 2)
+            g.case("conv", **options)
+            g.put(x=x, w=w, y=grouped(x, w, **options))
+            g.case("conv_transpose", **options)
+            g.put(x=x, w=w, y=F.conv_transpose2d(x, w, **options))
+    g.save()
+
+
 def slopes(f, *inputs):
     inputs = [x.clone().requires_grad_() for x in inputs]
     y = f(*inputs)
@@ -102,3 +154,4 @@ def run():
         g.case("integer_" + name)
         g.put(x=n, y=f(n))
     g.save()
+    products()

@@ -40,6 +40,7 @@ pub(crate) mod pack;
 pub(crate) mod packed;
 mod parallel;
 mod plan;
+mod reached;
 mod region;
 pub(crate) mod scratch;
 mod sink;

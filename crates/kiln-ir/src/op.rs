@@ -74,7 +74,8 @@ pub enum Op {
     Dot,
     /// Convolution: `x [n, c, spatial...]`, weight `y [o, c / groups, kernel...]` -> `[n, o, spatial...]`.
     Conv(ConvAttrs),
-    /// Gradient of [`Op::Conv`] for its input, also the transposed convolution: `dy [n, o, spatial...]`, weight -> the node's shape.
+    /// Gradient of [`Op::Conv`] for its input, also the transposed convolution: `dy [n, o, spatial...]`, weight -> the node's shape. Only what a tap reaches is
+    /// multiplied: there is no padding whose zeros meet an infinite weight.
     ConvInputGrad(ConvAttrs),
     /// Gradient of [`Op::Conv`] for its weight: `x`, `dy` -> the node's shape.
     ConvWeightGrad(ConvAttrs),
@@ -110,7 +111,8 @@ pub enum Op {
     },
     /// Scaled-dot-product attention without materialised scores: `q [b, h, t, d]`, `k [b, g, s, d]`, `v [b, g, s, e]` (`g` divides `h`), then the bool mask (true:
     /// masked) and the additive bias if the attributes say so, each broadcastable to `[b, h, t, s]`. Results: output `[b, h, t, e]`; log of the
-    /// row sums of exponentials `[b, h, t]` (F32, or F64 for F64). A fully masked row gives 0.
+    /// row sums of exponentials `[b, h, t]` (F32, or F64 for F64). A fully masked row has weights of 0. A hidden score is minus infinity whatever q and k hold, but
+    /// its weight of 0 is a factor of its value: an infinity or NaN in `v` gives NaN in every row, as in the product of the weights and `v`.
     Attention(AttentionAttrs),
     /// Gradients of [`Op::Attention`]. Operands: `q, k, v, out, lse, dout`, then mask and bias. Results: `dq`, `dk`, `dv`.
     AttentionGrad(AttentionAttrs),

@@ -1,7 +1,7 @@
 //! Convolutions as contractions: forward, input gradient and weight gradient, with groups, dilation, stride and any padding.
 //!
 //! Images are `[images, channels, spatial...]` and weights `[out channels, in channels of a group, taps...]`, dense and row-major.
-//! Zeros of the padding are multiplied like any other input.
+//! Zeros of the padding are multiplied like any other input; beyond an output there is nothing, so an input gradient is the sum of the products that reach it.
 
 use super::engine::{Contraction, contract};
 use super::implicit::{Convolution, Gradient, convolve, gradient};
@@ -10,6 +10,7 @@ use super::narrow;
 use super::operand::{Grid, Offsets, Operand, Strided};
 use super::packed::PackedCopy;
 use super::parallel::ParallelFor;
+use super::reached;
 use super::region::Images;
 use super::scratch::Scratch;
 use super::sink::{Epilogue, Finished, Sink, Store};
@@ -203,7 +204,7 @@ pub unsafe fn weight_gradient<E: Scalar>(conv: &Conv, x: *const E, dy: *const E,
 /// `dx[i][c][q] = sum w[o][c][t] dy[i][o][p]` over all `o`, `t`, `p` with `q = p * stride + t * dilation - padding`.
 ///
 /// Parts handed to an epilogue have the image as batch entry, input channels as rows and input positions as columns; so has a
-/// store. Here output positions outside `dy` read as zeros that are multiplied.
+/// store.
 ///
 /// # Safety
 /// As for [`forward`], with `dy` in the place of `x`.
@@ -212,6 +213,11 @@ pub unsafe fn input_gradient<E: Scalar>(conv: &Conv, dy: *const E, w: *const E, 
     let size = conv.input_size();
     let strided = conv.axes.iter().any(|axis| axis.stride > 1);
     let grouped = Grouped::new(sink, conv.groups, conv.images, inputs);
+    // SAFETY: the weights are readable.
+    if !conv.pointwise() && unsafe { !reached::finite(w, conv.outputs * inputs * conv.taps(), pool) } {
+        // SAFETY: as the caller's.
+        return unsafe { reached::input_gradient(conv, dy, w, &grouped.sink(), pool) };
+    }
     if !strided {
         let phase = conv.axes.map(|axis| Phase::new(&axis, 0));
         // SAFETY: as the caller's.

@@ -15,10 +15,11 @@ use kiln_ir::kernel::{AttentionKernel, AttentionOperand};
 use kiln_ir::{Affine, DType, Program};
 
 use super::element::{BF16, Element, F16, Wide};
+use super::vector::Body;
 use super::{Frame, Prepared};
 use crate::contract::micro::{Kernels, Scalar, Tile};
 use crate::contract::{ParallelFor, Serial};
-use crate::math::Real;
+use crate::math::{Arith, Real};
 use crate::pool::Pool;
 
 /// A float type that attention computes in.
@@ -200,6 +201,59 @@ impl Attention {
     fn visible(&self, query: usize) -> usize {
         let [queries, keys] = self.kernel.length;
         if self.kernel.attrs.causal { (query + keys + 1).saturating_sub(queries).min(keys) } else { keys }
+    }
+}
+
+/// Whether some strided rows hold finite numbers only.
+struct Finite<T> {
+    from: *const T,
+    /// Distance between rows, and between the elements of one.
+    row: isize,
+    step: isize,
+    rows: usize,
+    width: usize,
+}
+
+impl<T: Element<Wide = E>, E: Float> Body for Finite<T> {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run<A: Arith>(self) -> bool {
+        let zero = <E as Wide>::ZERO;
+        let mut lanes = [zero; 16];
+        for r in 0..self.rows {
+            let row = self.from.wrapping_offset(r as isize * self.row);
+            // SAFETY: the maker's promise: all of these elements are readable.
+            unsafe {
+                if self.step == 1 && self.width > 0 {
+                    let mut chunks = core::slice::from_raw_parts(row, self.width).chunks_exact(16);
+                    for chunk in &mut chunks {
+                        lanes.iter_mut().zip(chunk).for_each(|(sum, x)| *sum = *sum + x.widen() * zero);
+                    }
+                    chunks.remainder().iter().for_each(|x| lanes[0] = lanes[0] + x.widen() * zero);
+                } else {
+                    (0..self.width).for_each(|i| lanes[0] = lanes[0] + (*row.wrapping_offset(i as isize * self.step)).widen() * zero);
+                }
+            }
+        }
+        // A product of zero and anything else is NaN, and stays it.
+        lanes.iter().all(|sum| *sum == zero)
+    }
+}
+
+impl Attention {
+    /// Lets the values `keys` take part in a row with weights of zero: what is not finite gives NaN.
+    ///
+    /// # Safety
+    /// As for [`Prepared::run`]; `out` has the width of a value.
+    unsafe fn add_hidden<T: Element<Wide = E>, E: Float>(&self, value: &View<'_, T>, at: [usize; 2], keys: Range<usize>, out: *mut E) {
+        for s in keys {
+            let row = value.at(&[at[0], at[1], s]);
+            for e in 0..self.kernel.width[1] {
+                // SAFETY: as the caller's.
+                unsafe { *out.add(e) = *out.add(e) + (*row.wrapping_offset(e as isize * value.step(3))).widen() * <E as Wide>::ZERO };
+            }
+        }
     }
 }
 

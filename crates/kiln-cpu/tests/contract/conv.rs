@@ -254,6 +254,38 @@ fn infinities_and_nans_reach_what_they_reach_in_plain_sums() {
 }
 
 #[test]
+fn infinite_weights_reach_in_an_input_gradient_what_their_taps_reach() {
+    let mut rng = Rng::new(17);
+    for (groups, inputs, outputs, rows, cols) in [
+        (1, 16, 40, axis(9, 3, 1, 1, 1, 1), axis(8, 3, 1, 1, 1, 1)),
+        (2, 6, 4, axis(7, 3, 2, 1, 0, 1), axis(9, 2, 3, 2, 1, 0)),
+        (1, 1, 1, axis(1, 3, 1, 1, 1, 1), axis(2, 1, 2, 1, 0, 0)),
+    ] {
+        let conv = Conv { images: 2, groups, inputs, outputs, axes: [Spatial::NONE, rows, cols] };
+        let Numbers { mut w, dy, x } = numbers(&conv, &mut rng);
+        let last = w.len() - 1;
+        (w[0], w[last / 2], w[last]) = (f32::INFINITY, f32::NAN, f32::NEG_INFINITY);
+        let mut want = vec![0f32; x.len()];
+        products(&conv, |i, j, o| i.into_iter().for_each(|i| want[i] += dy[o] * w[j]));
+        let (size, mut dx) = (rows.input * cols.input, vec![0f32; x.len()]);
+        let sink = Sink::Store(Store::new(dx.as_mut_ptr(), size as isize, 1, Offsets::new(&[(2, (inputs * size) as isize)])));
+        // SAFETY: the vectors have the sizes of the convolution.
+        unsafe { input_gradient(&conv, dy.as_ptr(), w.as_ptr(), &sink, &Threads(2)) };
+        let seen = Collect { out: Mutex::new(vec![None; x.len()]), rows: inputs, cols: size };
+        // SAFETY: as above.
+        unsafe { input_gradient(&conv, dy.as_ptr(), w.as_ptr(), &Sink::Epilogue(&seen), &Serial) };
+        let seen = seen.out.into_inner().unwrap();
+        assert!(want.iter().any(|x| x.is_finite()) && want.iter().any(|x| x.is_nan()), "{conv:?}");
+        for (i, want) in want.iter().enumerate() {
+            for got in [dx[i], seen[i].expect("element never visited")] {
+                let same = (got.is_nan() && want.is_nan()) || got == *want || (got - want).abs() <= 1e-4 * want.abs().max(1.0);
+                assert!(same, "{conv:?}: element {i} is {got}, expected {want}");
+            }
+        }
+    }
+}
+
+#[test]
 fn narrower_instruction_sets_convolve_alike() {
     for isa in [Isa::Avx512, Isa::Avx2, Isa::Plain] {
         cap_isa(isa);

@@ -1,7 +1,7 @@
 //! Scaled-dot-product attention of the interpreter, by its formula, and its gradient.
 use alloc::vec::Vec;
 
-use super::value::{Scalar, Tensor};
+use super::value::{Scalar, Tensor, round};
 use crate::DType;
 use crate::op::AttentionAttrs;
 
@@ -84,21 +84,16 @@ pub fn attention(attrs: &AttentionAttrs, x: &[&Tensor]) -> (Tensor, Tensor) {
     for_each_row(&q.dims, |b, h, t| {
         let s: Vec<f64> = (0..keys).map(|s| scores.score([b, h, t, s]).0).collect();
         let max = s.iter().fold(f64::NEG_INFINITY, |m, s| if s.is_nan() || m.is_nan() { f64::NAN } else { m.max(*s) });
-        if max == f64::NEG_INFINITY {
-            lse.set(row, Scalar::Float(max));
-        } else {
-            let e: Vec<f64> = s.iter().map(|s| libm::exp(s - max)).collect();
-            let sum: f64 = e.iter().sum();
-            lse.set(row, Scalar::Float(max + libm::log(sum)));
-            for d in 0..width {
-                let mut acc = 0.0;
-                for (s, e) in e.iter().enumerate() {
-                    if *e != 0.0 {
-                        acc += e * v.get(at4(v, [b, scores.group(h), s, d])).float();
-                    }
-                }
-                out.set(row * width + d, Scalar::Float(acc / sum));
-            }
+        // Weights have the computing precision, and a weight of zero is a factor like any other: `0 * inf` is NaN.
+        let shift = if max == f64::NEG_INFINITY { 0.0 } else { max };
+        let e: Vec<f64> = s.iter().map(|s| round(acc, libm::exp(s - shift))).collect();
+        let sum: f64 = e.iter().sum();
+        lse.set(row, Scalar::Float(if sum == 0.0 { f64::NEG_INFINITY } else { shift + libm::log(sum) }));
+        let by = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+        for d in 0..width {
+            let weigh = |total: f64, (s, e): (usize, &f64)| total + e * v.get(at4(v, [b, scores.group(h), s, d])).float();
+            let total = e.iter().enumerate().fold(0.0, weigh);
+            out.set(row * width + d, Scalar::Float(total * by));
         }
         row += 1;
     });

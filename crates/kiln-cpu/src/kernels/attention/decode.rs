@@ -167,6 +167,10 @@ impl Attention {
                     });
                 }
             }
+            for r in 0..n {
+                let [b, _, t, g] = self.position(line, r);
+                self.add_hidden(&value, [b, g], self.visible(t).clamp(keys.start, keys.end)..keys.end, out.add(r * value_width));
+            }
             if self.parts == 1 {
                 for r in 0..n {
                     self.finish::<T, E>(frame, self.position(line, r), *max.add(r), *sum.add(r), out.add(r * value_width));

@@ -2,7 +2,7 @@
 use core::ops::Range;
 
 use super::rows::{Extra, Rule, Running, Softmax};
-use super::{Arena, Attention, Float, Matrix, Product, View, load_row};
+use super::{Arena, Attention, Finite, Float, Matrix, Product, View, load_row};
 use crate::contract::operand::copy;
 use crate::contract::pack::Copy;
 use crate::contract::scratch::Scratch;
@@ -37,7 +37,7 @@ impl Attention {
     pub(super) unsafe fn finish<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, at: [usize; 4], max: E, sum: E, out: *const E) {
         let zero = <E as Wide>::ZERO;
         let [b, h, t, _] = at;
-        // A fully masked row has summed nothing and gives 0.
+        // A fully masked row has weights of zero and gives 0, where its values are finite.
         let by = if sum == zero { zero } else { <E as Wide>::ONE / sum };
         // SAFETY: the results have a row for each query.
         unsafe {
@@ -91,13 +91,14 @@ impl Attention {
 
         // SAFETY: the scratch was sized for these arrays; operands have the extents of the kernel.
         unsafe {
-            let mut last = 0;
+            let (mut last, mut least) = (0, k.length[1]);
             for i in 0..n {
                 let [b, h, t, _] = self.position(line, rows.start + i);
                 load_row(q.at(&[b, h, t]), q.step(3), queries.add(i * width), width);
                 *max.add(i) = E::LOWEST;
                 *sum.add(i) = <E as Wide>::ZERO;
                 last = last.max(self.visible(t));
+                least = least.min(self.visible(t));
             }
             core::slice::from_raw_parts_mut(out, n * padded).fill(<E as Wide>::ZERO);
             for first in (0..last).step_by(tile) {
@@ -153,6 +154,20 @@ impl Attention {
                     let a = Matrix { ptr: block.cast_const(), row: tile as isize, col: 1 };
                     let b = Matrix { ptr: v, row: v_row, col: 1 };
                     product.plain(rows_here, value_width, cols, a, b, out.add(i * padded), padded, true);
+                }
+            }
+            // Values that no row of a tile saw have weights of zero, which matters where they are not finite.
+            let hidden = Finite {
+                from: value.at(&[b, g, least]).cast_const(),
+                row: value.step(2),
+                step: value.step(3),
+                rows: k.length[1] - least,
+                width: value_width,
+            };
+            if !vectorize(hidden) {
+                for i in 0..n {
+                    let seen = self.visible(self.position(line, rows.start + i)[2]);
+                    self.add_hidden(&value, [b, g], seen..k.length[1], out.add(i * padded));
                 }
             }
             for i in 0..n {

@@ -13,7 +13,11 @@ impl From<AttentionModuleOptions> for AttentionOptions {
 
 /// `softmax(q @ kᵀ * scale + bias) @ v` for queries `[batch, heads, n, d]`, keys `[batch, groups, m, d]` and values `[batch, groups, m, e]`:
 /// `[batch, heads, n, e]`. The number of groups divides the number of heads. `mask` (true: hidden) and `attn_bias` are broadcast to
-/// `[batch, heads, n, m]`. The scores are not kept in memory. A query that sees nothing gives 0.
+/// `[batch, heads, n, m]`. The scores are not kept in memory. A query that sees nothing has weights of 0 and gives 0.
+///
+/// The result is that of the product of weights and values, as in [`attention_fallback`]: a hidden score counts for nothing whatever `query` and `key` hold there, but
+/// its weight of 0 is a factor of its value, so an infinity or NaN in `value` gives NaN also where it is hidden, as in PyTorch. (NVIDIA GPUs don't read whole blocks of
+/// keys that causal order hides, as PyTorch's fused forms don't: there such a value gives NaN to some of the earlier queries only.)
 ///
 /// T. Dao et al., "FlashAttention: fast and memory-efficient exact attention with IO-awareness", 2022.
 ///

@@ -77,6 +77,7 @@ pub fn conv3d(x: Tensor<5>, weight: Tensor<5>, bias: Option<Tensor<1>>, options:
 }
 
 /// Transposed convolution of `[batch, in, length]` with `weight` `[in, out / groups, kernel]` and `bias` `[out]`: `[batch, out, length']`.
+/// Only the products that are there are summed: no zero between or beside the elements of `x` meets an infinite weight.
 ///
 /// ```
 /// use kiln_tensor::{Device, Tensor, module::conv_transpose1d, ops::ConvTransposeOptions};

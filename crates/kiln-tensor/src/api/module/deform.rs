@@ -1,5 +1,6 @@
 //! Deformable convolution.
 
+use kiln_ir::DType;
 use kiln_ir::Elementwise::{Add, Mul};
 
 use super::grid_sample::Image;
@@ -9,7 +10,7 @@ use crate::raw::RawTensor;
 
 /// Convolution of `[batch, in, height, width]` whose kernel elements are moved by `offset` `[batch, 2 * groups * elements, height', width']`
 /// (for each group and kernel element down, then right) and weighed by `mask` `[batch, groups * elements, height', width']`. `weight` is
-/// `[out, in / weight_groups, kernel, kernel]`, `bias` `[out]`: `[batch, out, height', width']`.
+/// `[out, in / weight_groups, kernel, kernel]`, `bias` `[out]`: `[batch, out, height', width']`. Positions and sampled values of half types are computed in `f32`.
 ///
 /// X. Zhu et al., "Deformable ConvNets v2: more deformable, better results", 2018.
 ///
@@ -67,6 +68,10 @@ fn deform(
         weight.dims()
     );
     assert!(offset.dims() == expected(2), "deform_conv2d: offset {:?}, expected {:?}: input {:?}", offset.dims(), expected(2), x.dims());
+    let other = [offset, weight].into_iter().chain(mask).find(|operand| operand.dtype() != x.dtype());
+    if let Some(operand) = other {
+        panic!("deform_conv2d: input {:?} of {}, operand {:?} of {}: the types differ", x.dims(), x.dtype(), operand.dims(), operand.dtype());
+    }
     let mask_fits = mask.is_none_or(|mask| mask.dims() == expected(1));
     assert!(mask_fits, "deform_conv2d: mask {:?}, expected {:?}: input {:?}", mask.map(RawTensor::dims), expected(1), x.dims());
 
@@ -76,14 +81,14 @@ fn deform(
     let offset = offset.reshape(&[images, elements, 2, places]);
     let image = Image::new(&x, elements * places, &GridSampleOptions::new(InterpolateMode::Bilinear).with_align_corners(true));
     let positions: [RawTensor; 2] = core::array::from_fn(|axis| {
-        let grid = grid_positions(&x, axis, kernel, size, options);
-        offset.narrow(2, axis, 1).reshape(&[images, elements, places]).add(&grid).reshape(&[images, 1, elements * places])
+        let grid = grid_positions(&x, image.precise(), axis, kernel, size, options);
+        offset.narrow(2, axis, 1).reshape(&[images, elements, places]).cast(image.precise()).add(&grid).reshape(&[images, 1, elements * places])
     });
     let mut columns = image.bilinear(&positions[0], &positions[1]);
     if let Some(mask) = mask {
-        columns = columns.mul(&mask.reshape(&[images, 1, elements * places]));
+        columns = columns.mul(&mask.reshape(&[images, 1, elements * places]).cast(image.precise()));
     }
-    let columns = columns.reshape(&[n, groups, c / groups * elements, places]);
+    let columns = columns.cast(x.dtype()).reshape(&[n, groups, c / groups * elements, places]);
     let weight = weight.reshape(&[1, groups, out / groups, c / groups * elements]);
     let y = weight.matmul(&columns).reshape(&[n, out, size[0], size[1]]);
     match bias {
@@ -96,10 +101,10 @@ fn deform(
 }
 
 /// Where the elements of an undeformed kernel lie along an axis: `[1, elements, places]`.
-fn grid_positions(x: &RawTensor, axis: usize, kernel: [usize; 2], size: [usize; 2], options: &DeformConvOptions<2>) -> RawTensor {
+fn grid_positions(x: &RawTensor, dtype: DType, axis: usize, kernel: [usize; 2], size: [usize; 2], options: &DeformConvOptions<2>) -> RawTensor {
     let device = x.device().without_autodiff();
     let dims = [kernel[0], kernel[1], size[0], size[1]];
-    let count = |along: usize| RawTensor::iota(&device, &dims, x.dtype(), along);
+    let count = |along: usize| RawTensor::iota(&device, &dims, dtype, along);
     let element = count(axis).with_constant(Mul, options.dilation[axis] as f64);
     let place = count(axis + 2).with_constant(Mul, options.stride[axis] as f64);
     let position = element.add(&place).with_constant(Add, -(options.padding[axis] as f64));

@@ -1,5 +1,6 @@
 //! Images sampled at the places of a grid.
 
+use kiln_ir::DType;
 use kiln_ir::Elementwise::{Add, Div, Ge, Le, Max, Min, Mul, Sub};
 
 use crate::api::Tensor;
@@ -8,7 +9,8 @@ use crate::raw::RawTensor;
 
 impl<const D: usize> Tensor<D> {
     /// Images `[batch, channels, height, width]` sampled at the places of a grid `[batch, height', width', 2]`, which holds x and y in `-1..=1`:
-    /// `[batch, channels, height', width']`. Gradients flow to the image and, through the weights, to the grid.
+    /// `[batch, channels, height', width']`. Gradients flow to the image and, through the weights, to the grid. Positions, weights and sums of half types are computed
+    /// in `f32`.
     ///
     /// ```
     /// use kiln_tensor::{Device, Tensor, ops::{GridSampleOptions, GridSamplePaddingMode, InterpolateMode}};
@@ -27,7 +29,7 @@ impl<const D: usize> Tensor<D> {
     }
 }
 
-/// The image with its pixels in one axis, and how positions outside of it are read.
+/// The image with its pixels in one axis, and how positions outside of it are read. Positions are of [`Image::precise`] type, and so is what is read.
 pub(super) struct Image {
     pixels: RawTensor,
     /// Height and width.
@@ -42,13 +44,21 @@ fn sample(x: &RawTensor, grid: &RawTensor, options: &GridSampleOptions) -> RawTe
     let fits = x.rank() == 4 && grid.rank() == 4 && grid.dims()[3] == 2 && grid.dims()[0] == x.dims()[0];
     assert!(fits, "grid_sample_2d: image {:?}, grid {:?}: expected [n, c, h, w] and [n, h', w', 2]", x.dims(), grid.dims());
     let (n, c, h, w) = (x.dims()[0], x.dims()[1], x.dims()[2], x.dims()[3]);
+    assert!(
+        x.dtype() == grid.dtype(),
+        "grid_sample_2d: image {:?} of {}, grid {:?} of {}: the types differ",
+        x.dims(),
+        x.dtype(),
+        grid.dims(),
+        grid.dtype()
+    );
     assert!(h > 0 && w > 0, "grid_sample_2d: the image {:?} is empty", x.dims());
     let (height, width) = (grid.dims()[1], grid.dims()[2]);
     let places = [n, 1, height * width];
     let image = Image::new(x, height * width, options);
     // The grid holds x first.
-    let place = |axis: usize| image.position(&grid.narrow(3, 1 - axis, 1).reshape(&places), axis);
-    let (y, x) = (place(0), place(1));
+    let place = |axis: usize| image.position(&grid.narrow(3, 1 - axis, 1).reshape(&places).cast(image.precise()), axis);
+    let (dtype, y, x) = (x.dtype(), place(0), place(1));
     let sampled = match options.mode {
         InterpolateMode::Nearest | InterpolateMode::NearestExact => image.pick(&image.inside(&y, 0).round(), &image.inside(&x, 1).round()),
         InterpolateMode::Bilinear => image.bilinear(&image.inside(&y, 0), &image.inside(&x, 1)),
@@ -57,7 +67,7 @@ fn sample(x: &RawTensor, grid: &RawTensor, options: &GridSampleOptions) -> RawTe
             panic!("grid_sample_2d: there is no sampling with Lanczos3: use Bicubic: image {:?}, grid {:?}", [n, c, h, w], grid.dims())
         }
     };
-    sampled.reshape(&[n, c, height, width])
+    sampled.cast(dtype).reshape(&[n, c, height, width])
 }
 
 impl Image {
@@ -65,6 +75,11 @@ impl Image {
     pub(super) fn new(x: &RawTensor, places: usize, options: &GridSampleOptions) -> Self {
         let (n, c, h, w) = (x.dims()[0], x.dims()[1], x.dims()[2], x.dims()[3]);
         Self { pixels: x.reshape(&[n, c, h * w]), size: [h, w], places: [n, 1, places], options: options.clone() }
+    }
+
+    /// The type of positions: half types have too few digits for them.
+    pub(super) fn precise(&self) -> DType {
+        if self.pixels.dtype() == DType::F64 { DType::F64 } else { DType::F32 }
     }
 
     /// A coordinate in `-1..=1` as a position in pixels.
@@ -116,7 +131,7 @@ impl Image {
         let flat = index(y, 0).with_constant(Mul, self.size[1] as f64).add(&index(x, 1));
         let dims = [self.places[0], self.pixels.dims()[1], self.places[2]];
         let picked = self.pixels.gather(2, &flat.expand(&dims));
-        within(y, 0).and(&within(x, 1)).choose_or_zero(&picked)
+        within(y, 0).and(&within(x, 1)).choose_or_zero(&picked.cast(self.precise()))
     }
 
     /// The values between the pixels around positions: `[n, c, places]`.
