@@ -11,6 +11,8 @@ use crate::pool::{Pool, tasks_for};
 /// Prepared launches in order.
 pub(crate) struct Schedule {
     launches: Vec<Launch>,
+    #[cfg(feature = "std")]
+    profile: Option<crate::profile::Profile>,
 }
 
 /// One launch.
@@ -47,7 +49,11 @@ impl Schedule {
                 _ => mix(kernels, threads),
             });
         }
-        Ok(Schedule { launches })
+        Ok(Schedule {
+            launches,
+            #[cfg(feature = "std")]
+            profile: crate::profile::Profile::of(program),
+        })
     }
 
     /// Runs every launch. Stops after a launch that failed.
@@ -55,6 +61,8 @@ impl Schedule {
     /// # Safety
     /// The frame is one of the program the schedule was made from.
     pub unsafe fn run(&self, frame: &Frame<'_>, pool: &Pool) {
+        #[cfg(feature = "std")]
+        let mut timing = self.profile.as_ref().map(|profile| profile.begin());
         for launch in &self.launches {
             // SAFETY: as the caller's; kernels of a launch are independent.
             unsafe {
@@ -69,6 +77,10 @@ impl Schedule {
                         });
                     }
                 }
+            }
+            #[cfg(feature = "std")]
+            if let Some(timing) = &mut timing {
+                timing.after();
             }
             if frame.failure.is_set() {
                 return;

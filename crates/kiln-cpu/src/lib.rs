@@ -2,6 +2,8 @@
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 pub mod contract;
 mod kernels;
@@ -9,6 +11,8 @@ mod launch;
 pub mod math;
 pub mod memory;
 pub mod pool;
+#[cfg(feature = "std")]
+mod profile;
 pub mod runtime;
 pub mod simd;
 pub mod tile;

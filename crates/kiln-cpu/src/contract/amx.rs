@@ -7,13 +7,14 @@
 //! What is left out, `ml'`, `lm'` and `ll'`, is at most 2⁻²³ of the product and of either sign, 2⁻²⁶ on average; sums are rounded as `f32` after every pair of
 //! products, three times a step rather than once. Errors are those of `f32`, of the size that register tiles make: a third more for 1,500 terms of
 //! one sign; a test holds them below one and a half times theirs. The unit takes numbers below 2⁻¹²⁶ for zero, and a split infinity gives NaN:
-//! operands that hold infinities, NaNs or nothing but tiny numbers go to the plain kernels, and so do results that overflow.
+//! tiles of the result whose operands hold infinities, NaNs or nothing but tiny numbers go to the plain kernels, and so do tiles that overflow.
 //!
-//! `product` drives it: both operands are split once, then units of the result are computed from them.
+//! `units` cuts the result, `product` computes it: each unit splits what it needs of the operands into the core's own cache.
 
 mod excerpt;
 mod product;
 mod split;
+mod units;
 
 use core::arch::asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};

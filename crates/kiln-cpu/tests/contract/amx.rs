@@ -131,17 +131,64 @@ fn an_epilogue_sees_an_overflowing_strip_once() {
 }
 
 #[test]
-fn large_products_are_computed_in_chunks() {
-    // The left operand's panels take more than a chunk.
+fn large_products_take_many_units_and_layers() {
     let [m, n, k] = [4200, 320, 3000];
     let mut rng = Rng::new(34);
     let a: Vec<f32> = (0..m * k).map(|i| ((i * 7) % 5) as f32 - 2.0).collect();
     let b: Vec<f32> = (0..k * n).map(|_| rng.below(9) as f32 - 4.0).collect();
     let out = product(Isa::Best, [m, n, k], &a, &b, &Threads(2));
-    for row in [0, 31, 3616, 3617, 3647, 3648, 3679, 3680, m - 1] {
+    for row in [0, 31, 32, 2111, 2112, 3679, 3680, m - 1] {
         for col in 0..n {
             let want: f64 = (0..k).map(|p| a[row * k + p] as f64 * b[p * n + col] as f64).sum();
             assert_eq!(out[row * n + col] as f64, want, "row {row}, column {col}");
         }
+    }
+}
+
+/// An operand that cannot be read where it lies.
+struct Hidden(Strided<f32>);
+
+impl Operand<f32> for Hidden {
+    unsafe fn pack(&self, block: &Block, dst: *mut f32) {
+        // SAFETY: as the caller's.
+        unsafe { self.0.pack(block, dst) }
+    }
+
+    fn batch(&self) -> &Offsets {
+        self.0.batch()
+    }
+}
+
+#[test]
+fn computed_operands_are_split_once_for_a_whole_batch() {
+    let [batch, m, n, k] = [3, 100, 1100, 500];
+    let mut rng = Rng::new(35);
+    let mut integers = |len: usize| (0..len).map(|_| rng.below(9) as f32 - 4.0).collect::<Vec<_>>();
+    let (a, b) = (integers(batch * m * k), integers(n * k));
+    let left = Hidden(Strided::new(a.as_ptr(), k as isize, 1, Offsets::new(&[(batch, (m * k) as isize)])));
+    let right = Hidden(Strided::new(b.as_ptr(), k as isize, 1, Offsets::new(&[(batch, 0)])));
+    let mut out = vec![f32::NAN; batch * m * n];
+    let sink = Sink::Store(Store::new(out.as_mut_ptr(), n as isize, 1, Offsets::new(&[(batch, (m * n) as isize)])));
+    // SAFETY: the vectors have the sizes described.
+    unsafe { contract(&Contraction { batch, m, n, k, a: &left, b: &right, sink }, &Threads(3)) };
+    for (i, x) in out.iter().enumerate().step_by(13) {
+        let want: f32 = (0..k).map(|p| a[i / n * k + p] * b[i % n * k + p]).sum();
+        assert_eq!(*x, want, "element {i}");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let [m, n, k] = [333, 700, 900];
+    let mut rng = Rng::new(36);
+    let mut numbers = |len: usize| (0..len).map(|_| rng.unit() as f32).collect::<Vec<_>>();
+    let (mut a, b) = (numbers(m * k), numbers(k * n));
+    // One row is tiny, one holds an infinity.
+    a[70 * k..71 * k].iter_mut().for_each(|x| *x *= 1e-37);
+    a[200 * k + 5] = f32::INFINITY;
+    let bits = |pool: &dyn ParallelFor| product(Isa::Best, [m, n, k], &a, &b, pool).iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let one = bits(&Serial);
+    for threads in [2, 5] {
+        assert!(one == bits(&Threads(threads)), "{threads} threads");
     }
 }

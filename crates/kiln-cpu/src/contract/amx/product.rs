@@ -1,244 +1,255 @@
-//! The driver of the matrix unit: splits both operands of a chunk of a contraction, then computes units of its result.
+//! The driver of the matrix unit: each unit of a result splits the operands' panels it needs, layer by layer, and multiplies them while they are in the caches.
+//!
+//! What several units need is split by each of them: that takes less time than fetching panels, which are half as large again as the numbers, from another
+//! core's cache. Operands that must be computed or converted first are split once, before the units begin.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::super::engine::{Contraction, each};
-use super::super::operand::{Block, Operand};
+use super::super::operand::{Block, Operand, View};
 use super::super::parallel::ParallelFor;
 use super::super::scratch::Scratch;
 use super::super::sink::{Epilogue, Finished, Sink, Store};
 use super::split::{Panel, finite, panel};
+use super::units::{Units, pays};
 use super::{BLOCK, STEPS, Tiles, WIDTH, excerpt, is_there};
 
-/// Bytes that the split panels of one operand of a chunk may take.
-const CHUNK: usize = 64 << 20;
-/// Most blocks of the contraction between two visits of a sum.
-const DEEP: usize = 12;
-/// Fewest steps of the contraction that pay for loading and storing sums as tiles.
-const LEAST: usize = 128;
-/// Most columns and rows of a unit: their panels of [`DEEP`] blocks and their sums stay in the second-level cache.
-const UNIT: [usize; 2] = [384, 256];
+/// Bytes that the split panels of an operand may take; larger ones that must be computed are computed for every unit.
+const SHARED: usize = 64 << 20;
 
 /// Computes a contraction on the matrix unit, if there is one and it pays; the caller computes it otherwise.
 ///
 /// # Safety
 /// As for [`super::super::contract`].
 pub(crate) unsafe fn run(job: &Contraction<'_, f32>, pool: &dyn ParallelFor) -> bool {
-    if !pays(job) || !is_there() {
+    let sizes = [job.m, job.n, job.k];
+    if !pays(sizes) || !is_there() {
         return false;
     }
-    let blocks = job.k.div_ceil(STEPS);
-    let deep = blocks.div_ceil(blocks.div_ceil(DEEP));
-    let panel = blocks.next_multiple_of(deep) * BLOCK;
-    let whole = |operand: &dyn Operand<f32>, outer: usize| operand.batch().slots() * outer.div_ceil(WIDTH) * panel;
-    let most = (CHUNK / panel).max(8) * WIDTH;
-    let (rows, cols) = (job.m.min(most), job.n.min(most));
-    // Either the whole batch at once, or entry by entry in as many rows and columns as the memory allows.
-    let together = whole(job.a, job.m).max(whole(job.b, job.n)) <= CHUNK;
-    let runs = if together { 1 } else { job.batch };
-    for entry in 0..runs {
-        for col in (0..job.n).step_by(cols) {
-            for row in (0..job.m).step_by(rows) {
-                let entries = if together { 0..job.batch } else { entry..entry + 1 };
-                let chunk = Chunk { job, blocks, deep, entries, rows: row..(row + rows).min(job.m), cols: col..(col + cols).min(job.n) };
-                // SAFETY: as the caller's.
-                unsafe { chunk.compute(pool) };
-            }
+    let units = Units::new(job.batch, sizes, matches!(job.sink, Sink::Epilogue(_)), pool.threads());
+    let mut product = Product { job, units, sides: [Side::new(job.a, job.m, true), Side::new(job.b, job.n, false)] };
+    let shared = [0, 1].map(|s| product.shares(s));
+    let bytes = [0, 1].map(|s| if shared[s] { product.panels(s) * (product.bytes() * units.layers + size_of::<u32>()) } else { 0 });
+    let held = Scratch::take(bytes[0].next_multiple_of(64) + bytes[1]);
+    let mut first: *mut u8 = held.ptr();
+    for s in 0..2 {
+        if shared[s] {
+            let panels = product.panels(s);
+            let kept = Kept { panels: first, most: first.wrapping_add(panels * product.bytes() * units.layers).cast() };
+            first = first.wrapping_add(bytes[s].next_multiple_of(64));
+            // SAFETY: as the caller's; the scratch holds all panels, and each is made once.
+            each(pool, panels, job.k * WIDTH * 32, &|i| unsafe { product.keep(s, &kept, i) });
+            product.sides[s].kept = Some(kept);
         }
     }
+    let [down, across] = units.count;
+    let work = units.size[0] * units.size[1] * WIDTH * WIDTH * job.k / 4;
+    each(pool, job.batch * across * down, work, &|i| {
+        let (i, row) = (i / down, i % down);
+        // SAFETY: as the caller's; units are disjoint, and shared panels were made.
+        unsafe { product.unit(i / across, row, i % across) };
+    });
     true
 }
 
-/// Whether splitting the operands costs less than the unit saves, and there is enough to do for its threads; sizes alone decide.
-fn pays(job: &Contraction<'_, f32>) -> bool {
-    let (m, n, k) = (job.m, job.n, job.k);
-    // In multiply-adds of register tiles: splitting a number costs about 128 of what the unit saves, starting two regions about a million.
-    if m * n < 128 * (m + n) + (1 << 20) / k.max(1) || k < LEAST {
-        return false;
-    }
-    let filled = m.next_multiple_of(WIDTH) * n.next_multiple_of(WIDTH) * k.next_multiple_of(STEPS) <= 2 * m * n * k;
-    let tiles = job.batch * m.div_ceil(WIDTH) * n.div_ceil(WIDTH);
-    filled && (tiles >= 16 || k < 2048)
+/// An operand.
+struct Side<'a> {
+    operand: &'a dyn Operand<f32>,
+    /// Outer positions of an entry.
+    outer: usize,
+    left: bool,
+    /// Its split panels, if they are shared.
+    kept: Option<Kept>,
 }
 
-/// Entries, rows and columns that are computed at once.
-struct Chunk<'a, 'b> {
-    job: &'a Contraction<'b, f32>,
-    /// Blocks of the contraction.
-    blocks: usize,
-    /// Blocks of a layer: what lies between two visits of a sum.
-    deep: usize,
-    entries: Range<usize>,
-    rows: Range<usize>,
-    cols: Range<usize>,
-}
-
-/// Split operands. Layers of the contraction lie one after the other, in each the panels of all slots: the panels that a unit uses at once are adjacent, and so
-/// don't meet in the same places of the caches.
+/// Split panels, `[slot][panel][layer]`, and the greatest magnitude in each panel, as bits.
 #[derive(Clone, Copy)]
-struct Halves {
-    left: *mut u8,
-    right: *mut u8,
+struct Kept {
+    panels: *mut u8,
+    most: *mut u32,
 }
 
 // SAFETY: tasks write panels of their own and read them in a later region.
-unsafe impl Sync for Halves {}
+unsafe impl Sync for Kept {}
 
-/// An operand of a chunk while it is split.
-struct Side<'a> {
-    operand: &'a dyn Operand<f32>,
-    /// Its outer positions in the chunk.
-    outer: Range<usize>,
-    slots: usize,
-    left: bool,
-    /// Greatest magnitude seen, as bits.
-    most: AtomicU32,
-}
+impl<'a> Side<'a> {
+    fn new(operand: &'a dyn Operand<f32>, outer: usize, left: bool) -> Self {
+        Side { operand, outer, left, kept: None }
+    }
 
-impl Side<'_> {
-    fn panels(&self) -> usize {
-        self.slots * self.outer.len().div_ceil(WIDTH)
+    /// The numbers of an entry in memory, if panels can be split from them.
+    fn view(&self, entry: usize, k: usize) -> Option<View<f32>> {
+        self.operand.view(entry, 0).filter(|view| (view.inner == 1 || view.outer == 1) && self.operand.period() >= k)
     }
 }
 
-impl Chunk<'_, '_> {
-    unsafe fn compute(&self, pool: &dyn ParallelFor) {
-        let job = self.job;
-        let together = self.entries.len() == job.batch;
-        let side = |operand, outer: &Range<usize>, left| {
-            let operand: &dyn Operand<f32> = operand;
-            Side { operand, outer: outer.clone(), slots: if together { operand.batch().slots() } else { 1 }, left, most: AtomicU32::new(0) }
-        };
-        let sides = [side(job.a, &self.rows, true), side(job.b, &self.cols, false)];
-        let counts = [sides[0].panels(), sides[1].panels()];
-        let bytes = self.layers() * self.deep * BLOCK;
-        let held = Scratch::take((counts[0] + counts[1]) * bytes);
-        let left: *mut u8 = held.ptr();
-        let halves = Halves { left, right: left.wrapping_add(counts[0] * bytes) };
-        each(pool, counts[0] + counts[1], self.blocks * STEPS * WIDTH * 16, &|i| {
-            let halves = &halves;
-            let (side, i, to) = if i < counts[0] { (&sides[0], i, halves.left) } else { (&sides[1], i - counts[0], halves.right) };
-            // SAFETY: as the caller's; the scratch holds all panels.
-            unsafe { self.split(side, i, to) };
-        });
-        let most = sides.map(|side| side.most.into_inner());
-        if !ordinary(most) {
-            for entry in self.entries.clone() {
-                // SAFETY: as the caller's.
-                unsafe { excerpt::compute(job, entry, self.rows.clone(), self.cols.clone(), pool) };
-            }
-            return;
-        }
+struct Product<'a, 'b> {
+    job: &'a Contraction<'b, f32>,
+    units: Units,
+    sides: [Side<'a>; 2],
+}
 
-        let [mut width, mut height] = [even(self.cols.len(), UNIT[0]), even(self.rows.len(), UNIT[1])];
-        let wanted = 4 * pool.threads();
-        let units = |size: [usize; 2]| self.entries.len() * self.cols.len().div_ceil(size[0]) * self.rows.len().div_ceil(size[1]);
-        while pool.threads() > 1 && units([width, height]) < wanted && width * height > 4 * WIDTH * WIDTH {
-            if width >= height {
-                width = even(self.cols.len(), width / 2);
-            } else {
-                height = even(self.rows.len(), height / 2);
-            }
-        }
-        let (across, down) = (self.cols.len().div_ceil(width), self.rows.len().div_ceil(height));
-        each(pool, self.entries.len() * across * down, width * height * self.blocks * STEPS / 4, &|i| {
-            let halves = &halves;
-            let (i, row) = (i / down, i % down * height);
-            let (entry, col) = (i / across, i % across * width);
-            let rows = row..(row + height).min(self.rows.len());
-            let cols = col..(col + width).min(self.cols.len());
-            // SAFETY: as the caller's; units are disjoint, and the panels were made.
-            unsafe { self.unit(halves, self.entries.start + entry, rows, cols) };
-        });
+impl Product<'_, '_> {
+    /// Bytes of a panel's layer.
+    fn bytes(&self) -> usize {
+        self.units.deep * BLOCK
     }
 
-    fn layers(&self) -> usize {
-        self.blocks.div_ceil(self.deep)
+    /// Panels of all slots of a side.
+    fn panels(&self, side: usize) -> usize {
+        let side = &self.sides[side];
+        side.operand.batch().slots() * side.outer.div_ceil(WIDTH)
     }
 
-    /// Splits panel `index` of a side whose layers begin at `base`.
-    unsafe fn split(&self, side: &Side<'_>, index: usize, base: *mut u8) {
-        let k = self.job.k;
-        let panels = side.outer.len().div_ceil(WIDTH);
-        let entry = if side.slots == 1 { self.entries.start } else { side.operand.batch().entry(index / panels) };
-        let first = side.outer.start + index % panels * WIDTH;
-        let len = WIDTH.min(side.outer.end - first);
-        let view = side.operand.view(entry, 0).filter(|view| (view.inner == 1 || view.outer == 1) && side.operand.period() >= k);
-        let layer = self.deep * STEPS;
-        let held = Scratch::take(if view.is_none() { layer * WIDTH * size_of::<f32>() } else { 0 });
-        let values: *mut f32 = held.ptr();
+    /// Whether a side's panels are made once for all units.
+    fn shares(&self, side: usize) -> bool {
+        let (units, of) = (&self.units, &self.sides[side]);
+        let often = units.count[1 - side] > 1 || of.operand.batch().slots() < self.job.batch;
+        often && of.view(0, self.job.k).is_none() && self.panels(side) * self.bytes() * units.layers <= SHARED
+    }
+
+    /// Makes a shared panel.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    unsafe fn keep(&self, side: usize, kept: &Kept, index: usize) {
+        let side = &self.sides[side];
+        let panels = side.outer.div_ceil(WIDTH);
+        let entry = side.operand.batch().entry(index / panels);
+        let held = Scratch::take(self.values());
         let mut most = 0;
-        for (n, from) in (0..k).step_by(layer).enumerate() {
-            let steps = layer.min(k - from);
-            let to = base.wrapping_add((n * side.panels() + index) * self.deep * BLOCK);
-            let (ptr, outer, inner) = match &view {
-                Some(view) => (view.ptr.wrapping_offset(first as isize * view.outer + from as isize * view.inner), view.outer, view.inner),
-                None => {
-                    let block = Block { batch: entry, outer: first, len, k: from, steps, width: WIDTH, panel: WIDTH * layer, lead: 0 };
-                    // SAFETY: as the caller's; the scratch holds the block.
-                    unsafe { side.operand.pack(&block, values) };
-                    (values.cast_const(), 1, WIDTH as isize)
-                }
-            };
-            // SAFETY: as the caller's; the panel has room in its layer.
-            most = most.max(unsafe { panel(&Panel { ptr, outer, inner, len, steps, to, left: side.left }) });
+        for layer in 0..self.units.layers {
+            let to = kept.panels.wrapping_add((index * self.units.layers + layer) * self.bytes());
+            // SAFETY: as the caller's.
+            most = most.max(unsafe { self.split(side, None, entry, index % panels, layer, to, held.ptr()) });
         }
-        side.most.fetch_max(most, Ordering::Relaxed);
+        // SAFETY: the scratch holds a magnitude for each panel.
+        unsafe { kept.most.add(index).write(most) };
     }
 
-    /// Computes some rows and columns of the chunk.
-    unsafe fn unit(&self, halves: &Halves, entry: usize, rows: Range<usize>, cols: Range<usize>) {
-        let job = self.job;
-        let bytes = self.deep * BLOCK;
-        let together = self.entries.len() == job.batch;
-        // First panel, and panels of a layer.
-        let place = |operand: &dyn Operand<f32>, outer: usize, first: usize| {
-            let (panels, [slot, slots]) =
-                (outer.div_ceil(WIDTH), if together { [operand.batch().slot(entry), operand.batch().slots()] } else { [0, 1] });
-            (slot * panels + first / WIDTH, slots * panels)
+    /// Bytes of a panel's layer as numbers.
+    fn values(&self) -> usize {
+        self.units.deep * STEPS * WIDTH * size_of::<f32>()
+    }
+
+    /// Splits a layer of a panel; returns the greatest magnitude in it, as bits. Without a view the numbers go through `values`.
+    ///
+    /// # Safety
+    /// As for [`run`]; both places have room.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn split(
+        &self,
+        side: &Side<'_>,
+        view: Option<&View<f32>>,
+        entry: usize,
+        index: usize,
+        layer: usize,
+        to: *mut u8,
+        values: *mut f32,
+    ) -> u32 {
+        let whole = self.units.deep * STEPS;
+        let (from, first) = (layer * whole, index * WIDTH);
+        let (steps, len) = (whole.min(self.job.k - from), WIDTH.min(side.outer - first));
+        let (ptr, outer, inner) = match view {
+            Some(view) => (view.ptr.wrapping_offset(first as isize * view.outer + from as isize * view.inner), view.outer, view.inner),
+            None => {
+                let block = Block { batch: entry, outer: first, len, k: from, steps, width: WIDTH, panel: WIDTH * whole, lead: 0 };
+                // SAFETY: as the caller's; the scratch holds the block.
+                unsafe { side.operand.pack(&block, values) };
+                (values.cast_const(), 1, WIDTH as isize)
+            }
         };
-        let (left, right) = (place(job.a, self.rows.len(), rows.start), place(job.b, self.cols.len(), cols.start));
+        // SAFETY: as the caller's.
+        unsafe { panel(&Panel { ptr, outer, inner, len, steps, to, left: side.left }) }
+    }
+
+    /// Computes a unit of an entry.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    unsafe fn unit(&self, entry: usize, row: usize, col: usize) {
+        let (job, units) = (self.job, &self.units);
+        let range = |at: usize, size: usize, total: usize| at * size..((at + 1) * size).min(total.div_ceil(WIDTH));
+        let (rows, cols) = (range(row, units.size[0], job.m), range(col, units.size[1], job.n));
         let direct = match &job.sink {
             Sink::Store(store) if store.direct() && store.keep == 0.0 => Some(store),
             _ => None,
         };
+        let [left, right] = &self.sides;
+        let views = [left, right].map(|side| if side.kept.is_some() { None } else { side.view(entry, job.k) });
         // Sums that the sink takes are kept until they are whole.
-        let single = self.layers() == 1;
-        let stride = cols.len().next_multiple_of(WIDTH) + 16;
-        let kept = if direct.is_some() || single { WIDTH } else { rows.len().next_multiple_of(WIDTH) };
-        let held = Scratch::take(kept * stride * size_of::<f32>());
-        let scratch: *mut f32 = held.ptr();
+        let stride = cols.len() * WIDTH + 16;
+        let strips = if direct.is_some() || units.layers == 1 { 1 } else { rows.len() };
+        let bytes = self.bytes();
+        let parts =
+            [bytes * cols.len(), bytes, self.values(), strips * WIDTH * stride * size_of::<f32>(), (rows.len() + cols.len()) * size_of::<u32>()];
+        let held = Scratch::take(parts.iter().map(|part| part.next_multiple_of(64)).sum());
+        let mut at: *mut u8 = held.ptr();
+        let [right_panels, left_panel, values, sums, most] = parts.map(|part| {
+            let here = at;
+            at = at.wrapping_add(part.next_multiple_of(64));
+            here
+        });
+        let (values, sums): (*mut f32, *mut f32) = (values.cast(), sums.cast());
+        // SAFETY: the scratch has a place for the magnitudes of all panels, which are plain numbers.
+        let (most_left, most_right) =
+            unsafe { core::slice::from_raw_parts_mut(most.cast::<u32>(), rows.len() + cols.len()) }.split_at_mut(rows.len());
+        most_left.fill(0);
+        most_right.fill(0);
+        // A panel of this layer: where it lies, after splitting it if it is not shared.
+        let fetch = |side: usize, index: usize, layer: usize, to: *mut u8, most: &mut u32| -> *const u8 {
+            let of = &self.sides[side];
+            if let Some(kept) = &of.kept {
+                let place = of.operand.batch().slot(entry) * of.outer.div_ceil(WIDTH) + index;
+                // SAFETY: shared panels were made before.
+                *most = unsafe { kept.most.add(place).read() };
+                return kept.panels.wrapping_add((place * units.layers + layer) * bytes);
+            }
+            // SAFETY: as the caller's; the panel's place has room.
+            *most = (*most).max(unsafe { self.split(of, views[side].as_ref(), entry, index, layer, to, values) });
+            to
+        };
         // SAFETY: `run` asked whether the unit is there.
         let tiles = unsafe { Tiles::new() };
-        for layer in 0..self.layers() {
-            let count = self.deep.min(self.blocks - layer * self.deep);
-            let (fresh, last) = (layer == 0, layer + 1 == self.layers());
-            let left = halves.left.wrapping_add((layer * left.1 + left.0) * bytes);
-            let right = halves.right.wrapping_add((layer * right.1 + right.0) * bytes);
-            for row in (0..rows.len()).step_by(WIDTH) {
-                let height = WIDTH.min(rows.len() - row);
-                let strip =
-                    Strip { entry, row: self.rows.start + rows.start + row, rows: height, col: self.cols.start + cols.start, cols: cols.len() };
-                let left = left.wrapping_add(row / WIDTH * bytes);
-                let sums = scratch.wrapping_add(if kept == WIDTH { 0 } else { row * stride });
-                for col in (0..cols.len()).step_by(WIDTH) {
-                    let width = WIDTH.min(cols.len() - col);
-                    let right = right.wrapping_add(col / WIDTH * bytes);
+        for layer in 0..units.layers {
+            let count = units.deep.min(job.k.div_ceil(STEPS) - layer * units.deep);
+            let (fresh, last) = (layer == 0, layer + 1 == units.layers);
+            let mut right_first = right_panels.cast_const();
+            let mut apart = bytes;
+            for (c, index) in cols.clone().enumerate() {
+                let found = fetch(1, index, layer, right_panels.wrapping_add(c * bytes), &mut most_right[c]);
+                if right.kept.is_some() && c == 0 {
+                    (right_first, apart) = (found, units.layers * bytes);
+                }
+            }
+            for (r, index) in rows.clone().enumerate() {
+                let left = fetch(0, index, layer, left_panel, &mut most_left[r]);
+                let sums = sums.wrapping_add(if strips == 1 { 0 } else { r * WIDTH * stride });
+                let strip = Strip {
+                    entry,
+                    row: index * WIDTH,
+                    rows: WIDTH.min(job.m - index * WIDTH),
+                    col: cols.start * WIDTH,
+                    cols: (cols.end * WIDTH).min(job.n) - cols.start * WIDTH,
+                };
+                for c in 0..cols.len() {
+                    let width = WIDTH.min(strip.cols - c * WIDTH);
+                    let right = right_first.wrapping_add(c * apart);
+                    let place = sums.wrapping_add(c * WIDTH);
                     // SAFETY: the panels have these blocks; whole tiles of the result are written in place, others in the scratch.
                     unsafe {
                         match direct {
-                            None => tiles.multiply(left, right, count, sums.add(col), (stride * 4) as isize, fresh),
+                            None => tiles.multiply(left, right, count, place, (stride * 4) as isize, fresh),
                             Some(store) => {
-                                let to = store.at(entry, strip.row, strip.col + col);
-                                if height == WIDTH && width == WIDTH {
+                                let to = store.at(entry, strip.row, strip.col + c * WIDTH);
+                                if strip.rows == WIDTH && width == WIDTH {
                                     tiles.multiply(left, right, count, to, store.row * 4, fresh);
                                 } else {
                                     if !fresh {
-                                        copy(to, store.row, sums, stride as isize, [height, width]);
+                                        copy(to, store.row, place, stride as isize, [strip.rows, width]);
                                     }
-                                    tiles.multiply(left, right, count, sums, (stride * 4) as isize, fresh);
-                                    copy(sums, stride as isize, to, store.row, [height, width]);
+                                    tiles.multiply(left, right, count, place, (stride * 4) as isize, fresh);
+                                    copy(place, stride as isize, to, store.row, [strip.rows, width]);
                                 }
                             }
                         }
@@ -246,30 +257,59 @@ impl Chunk<'_, '_> {
                 }
                 if last {
                     // SAFETY: the strip's sums are whole.
-                    unsafe { self.finish(&strip, direct, sums, stride) };
+                    unsafe { self.finish(&strip, direct, sums, stride, most_left[r], most_right) };
                 }
             }
         }
     }
 
-    /// Hands a strip to the sink, if its sums are finite, and computes it plainly otherwise.
-    unsafe fn finish(&self, strip: &Strip, direct: Option<&Store<f32>>, sums: *mut f32, stride: usize) {
+    /// Hands a strip to the sink; tiles of it whose operands cannot be split, or whose sums are not finite, are computed plainly.
+    ///
+    /// # Safety
+    /// As for [`run`].
+    unsafe fn finish(&self, strip: &Strip, direct: Option<&Store<f32>>, sums: *mut f32, stride: usize, left: u32, right: &[u32]) {
         let &Strip { entry, row, rows, col, cols } = strip;
         let (first, step) = match direct {
             Some(store) => (store.at(entry, row, col), store.row),
             None => (sums, stride as isize),
         };
+        let hand_over = |range: Range<usize>| {
+            if range.is_empty() {
+                return;
+            }
+            let part = Finished {
+                batch: entry,
+                row,
+                rows,
+                col: col + range.start,
+                cols: range.len(),
+                data: sums.wrapping_add(range.start),
+                row_stride: stride,
+            };
+            // SAFETY: as the caller's; the part was computed.
+            unsafe {
+                match (&self.job.sink, direct) {
+                    (_, Some(_)) => {}
+                    (Sink::Store(store), None) => store.finish(&part),
+                    (Sink::Epilogue(epilogue), None) => epilogue.finish(&part),
+                }
+            }
+        };
         // SAFETY: as the caller's; the strip is part of the result.
         unsafe {
-            if !finite(first, step, rows, cols) {
-                return excerpt::compute(self.job, entry, row..row + rows, col..col + cols, &super::super::Serial);
+            if right.iter().all(|right| ordinary([left, *right])) && finite(first, step, rows, cols) {
+                return hand_over(0..cols);
             }
-            let part = Finished { batch: entry, row, rows, col, cols, data: sums, row_stride: stride };
-            match (&self.job.sink, direct) {
-                (_, Some(_)) => {}
-                (Sink::Store(store), None) => store.finish(&part),
-                (Sink::Epilogue(epilogue), None) => epilogue.finish(&part),
+            let mut from = 0;
+            for (c, right) in right.iter().enumerate() {
+                let tile = c * WIDTH..((c + 1) * WIDTH).min(cols);
+                if !ordinary([left, *right]) || !finite(first.wrapping_add(tile.start), step, rows, tile.len()) {
+                    hand_over(from..tile.start);
+                    excerpt::compute(self.job, entry, row..row + rows, col + tile.start..col + tile.end, &super::super::Serial);
+                    from = tile.end;
+                }
             }
+            hand_over(from..cols);
         }
     }
 }
@@ -283,17 +323,12 @@ struct Strip {
     cols: usize,
 }
 
-/// Whether operands of these greatest magnitudes can be split: nothing in them overflows, and what is lost below 2⁻¹²⁶ is far below their products.
+/// Whether panels of these greatest magnitudes can be split: nothing in them overflows, and what is lost below 2⁻¹²⁶ is far below their products.
 fn ordinary(most: [u32; 2]) -> bool {
     let exponent = |bits: u32| (bits >> 23) as i32 - 127;
     let zero = most.contains(&0);
     most.iter().all(|bits| *bits < 0x7f7f_8000)
         && (zero || most.iter().all(|bits| exponent(*bits) >= -96) && exponent(most[0]) + exponent(most[1]) >= -80)
-}
-
-/// Cuts `total` into pieces of at most about `most`, equal up to rounding to whole panels.
-fn even(total: usize, most: usize) -> usize {
-    total.div_ceil(total.div_ceil(most.max(WIDTH))).next_multiple_of(WIDTH)
 }
 
 /// Copies rows of a tile.
