@@ -4,6 +4,7 @@ import torch
 import composite_cases
 import nn_cases
 import numeric_cases
+import option_cases
 import optim_cases
 import special_cases
 import tensor_cases
@@ -17,3 +18,4 @@ window_cases.run()
 numeric_cases.run()
 composite_cases.run()
 special_cases.run()
+option_cases.run()

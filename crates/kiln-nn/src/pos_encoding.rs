@@ -67,7 +67,8 @@ impl PositionalEncoding {
         let [_, longest, size] = self.sinusoids.dims();
         assert!(length <= longest, "positional encoding: the sequence has length {length}, the table {longest}");
         assert!(d_model == size, "positional encoding: the vectors have size {d_model}, the table {size}");
-        input + self.sinusoids.clone().narrow(1, 0, length)
+        let sinusoids = self.sinusoids.clone().narrow(1, 0, length).cast(input.dtype());
+        input + sinusoids
     }
 }
 

@@ -110,7 +110,7 @@ impl RotaryEncoding {
         let [longest, size, _] = self.freq_complex.dims();
         assert!(d_model == size, "rotary encoding: the vectors have size {d_model}, the table {size}");
         assert!(start + length <= longest, "rotary encoding: positions {start}..{} are beyond the table's {longest}", start + length);
-        let rows = self.freq_complex.clone().narrow(0, start, length);
+        let rows = self.freq_complex.clone().narrow(0, start, length).cast(x.dtype());
         let cos = rows.clone().narrow(2, 0, 1).reshape([1, length, d_model]);
         let sin = rows.narrow(2, 1, 1).reshape([1, length, d_model]);
         let batch = shape[..D - 2].iter().product::<usize>();

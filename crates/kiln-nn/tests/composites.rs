@@ -1,6 +1,5 @@
 //! Layers of layers against PyTorch, and layers that PyTorch lacks against independent formulas: results and the gradients of inputs and all parameters.
 
-use kiln_module::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use kiln_nn::PaddingConfig2d;
 use kiln_nn::attention::{CrossAttention, CrossAttentionConfig, generate_autoregressive_mask};
 use kiln_nn::conv::DeformConv2dConfig;
@@ -9,71 +8,12 @@ use kiln_nn::transformer::{
     PositionWiseFeedForwardConfig, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig, TransformerEncoderInput,
 };
 use kiln_nn::{BiGruConfig, BiLstmConfig, BiRnnConfig, PositionalEncodingConfig, RotaryEncodingConfig};
-use kiln_tensor::{Gradients, Int, Tensor};
+use kiln_tensor::{Int, Tensor};
 
-use crate::golden::Case;
-use crate::graded::{backward, cases, device, int, leaf, mask, param, same_gradient};
+use crate::graded::{backward, cases, device, int, leaf, mask, same_gradient};
+use crate::paths::{filled, same_gradients};
 
 const FILE: &str = "composite.txt";
-
-/// A path that is walked.
-#[derive(Default)]
-struct Place(Vec<String>);
-
-impl Place {
-    fn name(&self) -> String {
-        self.0.join(".")
-    }
-}
-
-/// Gives parameters the case's tensors of their paths.
-struct Fill<'a>(&'a Case, Place);
-
-impl ModuleMapper for Fill<'_> {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.1.0.push(name.into());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.1.0.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, old: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let new = param::<D>(self.0, &self.1.name());
-        assert_eq!(old.lazy_shape(), new.lazy_shape(), "{}", self.1.name());
-        new
-    }
-}
-
-/// Compares the gradients of parameters with the case's.
-struct Compare<'a>(&'a Case, &'a Gradients, Place, usize);
-
-impl ModuleVisitor for Compare<'_> {
-    fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.2.0.push(name.into());
-    }
-
-    fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.2.0.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        same_gradient(self.0, &self.2.name(), &param.val(), self.1);
-        self.3 += 1;
-    }
-}
-
-fn filled<M: Module>(case: &Case, module: M) -> M {
-    module.map(&mut Fill(case, Place::default()))
-}
-
-/// Compares the gradients of `parameters` parameters.
-#[track_caller]
-fn same_gradients<M: Module>(case: &Case, module: &M, gradients: &Gradients, parameters: usize) {
-    let mut compare = Compare(case, gradients, Place::default(), 0);
-    module.visit(&mut compare);
-    assert_eq!(compare.3, parameters, "{}: parameters compared", case.name);
-}
 
 #[test]
 fn stacked_recurrent_layers_in_both_directions_match_pytorch() {

@@ -1,9 +1,12 @@
 //! Fields and defaults of every configuration are Burn 0.22's: the figures are those of its public API.
+use kiln::lr_scheduler::LrSchedulerConfig;
 use kiln::lr_scheduler::composed::*;
 use kiln::lr_scheduler::cosine::*;
 use kiln::lr_scheduler::exponential::*;
 use kiln::lr_scheduler::linear::*;
+use kiln::lr_scheduler::module_lr_scheduler::*;
 use kiln::lr_scheduler::noam::*;
+use kiln::lr_scheduler::sequential::*;
 use kiln::lr_scheduler::step::*;
 use kiln::nn::activation::*;
 use kiln::nn::attention::*;
@@ -126,7 +129,9 @@ fn configurations_have_the_fields_and_defaults_of_burn() {
         ("CosineAnnealingLrSchedulerConfig", CosineAnnealingLrSchedulerConfig::new(3.5, 4), r#"{"initial_lr": 3.5, "min_lr": 0.0, "num_iters": 4}"#);
         ("ExponentialLrSchedulerConfig", ExponentialLrSchedulerConfig::new(3.5, 4.5), r#"{"initial_lr": 3.5, "gamma": 4.5}"#);
         ("LinearLrSchedulerConfig", LinearLrSchedulerConfig::new(3.5, 4.5, 5), r#"{"initial_lr": 3.5, "final_lr": 4.5, "num_iters": 5}"#);
+        ("ModuleLrSchedulerConfig", ModuleLrSchedulerConfig::new(LrSchedulerConfig::Constant(3.5)), r#"{"base": {"Constant": 3.5}, "scheduler_groups": []}"#);
         ("NoamLrSchedulerConfig", NoamLrSchedulerConfig::new(3.5), r#"{"factor": 3.5, "warmup_steps": 4000, "model_size": 512}"#);
+        ("SequentialLrSchedulerConfig", SequentialLrSchedulerConfig::new(vec![LrSchedulerConfig::Constant(3.5)], vec![4]), r#"{"schedulers": [{"Constant": 3.5}], "milestones": [4]}"#);
         ("StepLrSchedulerConfig", StepLrSchedulerConfig::new(3.5, 4), r#"{"initial_lr": 3.5, "step_size": 4, "gamma": 0.1}"#);
         ("AdafactorConfig", AdafactorConfig::new(), r#"{"epsilon_1": 1e-30, "epsilon_2": 1e-3, "clip_threshold": 1.0, "decay_rate": -0.8, "relative_step": true, "scale_parameter": true, "weight_decay": 0.0, "grad_clipping": null}"#);
         ("AdaGradConfig", AdaGradConfig::new(), r#"{"lr_decay": 0, "epsilon": 1e-5, "weight_decay": null, "grad_clipping": null}"#);

@@ -24,6 +24,9 @@ pub(super) fn join(x: Tensor<4>) -> Tensor<3> {
     x.swap_dims(1, 2).reshape([batch, length, heads * size])
 }
 
+/// A hidden score from here down leaves no weight: beside any other score its exponential is zero. One above is a score among others.
+const HIDDEN: f64 = -1e3;
+
 impl Weighing<'_> {
     /// Context `[batch, heads, queries, size]` and weights `[batch, heads, queries, keys]`, with scores divided by `√size`.
     ///
@@ -32,7 +35,8 @@ impl Weighing<'_> {
     #[track_caller]
     pub(super) fn attend(&self, query: Tensor<4>, key: Tensor<4>, value: Tensor<4>, mask: Option<Tensor<4, Bool>>) -> (Tensor<4>, Tensor<4>) {
         let drops = self.dropout.prob > 0.0 && self.dropout.training.is_enabled() && query.is_autodiff();
-        let fused = (!drops && !self.quiet_softmax)
+        let plain = mask.is_none() || self.min_float <= HIDDEN;
+        let fused = (!drops && !self.quiet_softmax && plain)
             .then(|| module::attention(query.clone(), key.clone(), value.clone(), mask.clone(), None, AttentionModuleOptions::default()));
         let weights = self.weights(query, key, mask);
         match fused {
@@ -54,8 +58,8 @@ impl Weighing<'_> {
         let weights = if self.quiet_softmax { activation::quiet_softmax(scores, 3) } else { activation::softmax(scores, 3) };
         match mask {
             // A row without any visible key attends to nothing.
-            Some(mask) => weights.mask_fill(mask, 0.0),
-            None => weights,
+            Some(mask) if self.min_float <= HIDDEN => weights.mask_fill(mask, 0.0),
+            _ => weights,
         }
     }
 }

@@ -20,7 +20,7 @@ pub struct MultiHeadAttentionConfig {
     /// The probability that a weight is dropped while training. Default: 0.1.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// The score of a hidden position. Default: -1e4.
+    /// The score of a hidden position; above -1,000 it keeps some weight. Default: -1e4.
     #[config(default = -1.0e4)]
     pub min_float: f64,
     /// Whether a head may attend to nothing (softmax with one more zero score). Default: false.

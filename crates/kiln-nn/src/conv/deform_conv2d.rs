@@ -29,7 +29,7 @@ pub struct DeformConv2dConfig {
     /// The number of groups of input channels that share offsets. Default: 1.
     #[config(default = 1)]
     pub offset_groups: usize,
-    /// The zeros around the image; symmetric. Default: none.
+    /// The zeros around the image. Default: none.
     #[config(default = PaddingConfig2d::Valid)]
     pub padding: PaddingConfig2d,
     /// Whether a bias is added. Default: true.
@@ -111,18 +111,19 @@ impl DeformConv2d {
     /// Convolves `[batch, channels, height, width]`, sampled with offsets
     /// `[batch, offset groups · kernel elements · 2, output height, output width]` and, if given, weights
     /// `[batch, offset groups · kernel elements, output height, output width]`.
-    ///
-    /// # Panics
-    ///
-    /// When the padding comes out asymmetric.
     #[track_caller]
     pub fn forward(&self, input: Tensor<4>, offset: Tensor<4>, mask: Option<Tensor<4>>) -> Tensor<4> {
         let windows = windows(&input.dims(), self.kernel_size, self.stride, self.dilation);
-        let padding = self.padding.pairs(windows).map(|(before, after)| {
-            assert!(before == after, "deform_conv2d: needs symmetric padding, got {before} before and {after} after");
-            before
-        });
-        let options = DeformConvOptions::new(self.stride, padding, self.dilation, self.weight_groups, self.offset_groups);
+        let pairs = self.padding.pairs(windows);
+        let even = pairs.map(|(before, after)| before.min(after));
+        // The operation pads both sides alike; beyond the input it samples zeros, so that what one side has more can be there already.
+        let input = if pairs.iter().all(|(before, after)| before == after) {
+            input
+        } else {
+            let more = |axis: usize| (pairs[axis].0 - even[axis], pairs[axis].1 - even[axis]);
+            input.pad([more(0), more(1)], 0.0f32)
+        };
+        let options = DeformConvOptions::new(self.stride, even, self.dilation, self.weight_groups, self.offset_groups);
         let bias = self.bias.as_ref().map(Param::val);
         module::deform_conv2d(input, offset, self.weight.val(), mask, bias, options)
     }

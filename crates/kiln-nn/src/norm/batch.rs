@@ -92,10 +92,12 @@ impl BatchNorm {
         let batch = module::batch_norm_train(input, self.gamma.val(), self.beta.val(), self.epsilon);
         let factor = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let keep = 1.0 - self.momentum;
-        let mean = batch.mean.detach() * self.momentum + self.running_mean.value() * keep;
-        let variance = batch.variance.detach() * (self.momentum * factor) + self.running_var.value() * keep;
-        self.running_mean.update(mean);
-        self.running_var.update(variance);
+        // Statistics of half floats are worked out in single precision; what is kept has the dtype that it has.
+        let (mean, variance) = (self.running_mean.value(), self.running_var.value());
+        let of_batch = batch.mean.detach().cast(mean.dtype());
+        self.running_mean.update(of_batch * self.momentum + mean * keep);
+        let of_batch = batch.variance.detach().cast(variance.dtype());
+        self.running_var.update(of_batch * (self.momentum * factor) + variance * keep);
         batch.output
     }
 }
