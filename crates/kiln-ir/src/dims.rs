@@ -6,9 +6,16 @@ pub type Dims = SmallVec<[usize; 6]>;
 /// Signed strides or coefficients, one per dimension. Inline up to rank 6.
 pub type IDims = SmallVec<[isize; 6]>;
 
-/// Number of elements of a shape (1 for rank 0).
+/// Number of elements of a shape (1 for rank 0). Of a shape that does not [fit](fits) it is at most the largest number.
 pub fn numel(dims: &[usize]) -> usize {
-    dims.iter().product()
+    dims.iter().fold(1, |n, d| n.saturating_mul(*d))
+}
+
+/// Whether elements of `size` bytes in this shape can be addressed: their bytes are less than half of the address space, also where an axis is empty.
+#[inline]
+pub fn fits(dims: &[usize], size: usize) -> bool {
+    let bytes = dims.iter().try_fold(size, |n, d| n.checked_mul((*d).max(1)));
+    bytes.is_some_and(|bytes| bytes <= isize::MAX as usize)
 }
 
 /// Row-major strides of a dense buffer, in elements.

@@ -96,7 +96,7 @@ pub fn infer(op: &Op, inputs: &[Type<'_>]) -> Result<(Dims, DType), InferError> 
             if pads.len() != inputs[0].0.len() || !inputs[1].0.is_empty() || inputs[1].1 != inputs[0].1 {
                 return fail(op, "needs one (before, after) pair an axis and a fill scalar of the same dtype", inputs);
             }
-            Ok((inputs[0].0.iter().zip(pads).map(|(d, (lo, hi))| d + lo + hi).collect(), inputs[0].1))
+            Ok((inputs[0].0.iter().zip(pads).map(|(d, (lo, hi))| d.saturating_add(*lo).saturating_add(*hi)).collect(), inputs[0].1))
         }
         Op::Concat { axis } => {
             let Some(first) = inputs.first() else {
@@ -181,8 +181,8 @@ pub fn infer(op: &Op, inputs: &[Type<'_>]) -> Result<(Dims, DType), InferError> 
             let mut dims = Dims::from_slice(&[x[0], w[0]]);
             for s in 0..attrs.stride.len() {
                 let (lo, hi) = attrs.padding[s];
-                let span = attrs.dilation[s] * (w[s + 2] - 1) + 1;
-                let padded = x[s + 2] + lo + hi;
+                let span = span(w[s + 2], attrs.dilation[s]);
+                let padded = x[s + 2].saturating_add(lo).saturating_add(hi);
                 if padded < span {
                     return fail(op, format_args!("the kernel spans {span} of {padded} padded elements on spatial axis {s}"), inputs);
                 }
@@ -211,6 +211,9 @@ pub fn infer(op: &Op, inputs: &[Type<'_>]) -> Result<(Dims, DType), InferError> 
         Op::Gather { axis } => {
             expect_operands(op, inputs, 2)?;
             check_index(op, *axis, inputs, inputs[0].0, inputs[1])?;
+            if inputs[0].0[*axis] == 0 && !inputs[1].0.contains(&0) {
+                return fail(op, format_args!("axis {axis} has nothing to gather"), inputs);
+            }
             Ok((inputs[1].0.into(), inputs[0].1))
         }
         Op::Scatter { axis, .. } => {
@@ -218,6 +221,9 @@ pub fn infer(op: &Op, inputs: &[Type<'_>]) -> Result<(Dims, DType), InferError> 
             check_index(op, *axis, inputs, inputs[0].0, inputs[1])?;
             if inputs[2].0 != inputs[1].0 || inputs[2].1 != inputs[0].1 {
                 return fail(op, "values need the index's shape and the tensor's dtype", inputs);
+            }
+            if inputs[0].0[*axis] == 0 && !inputs[1].0.contains(&0) {
+                return fail(op, format_args!("axis {axis} has no place for values"), inputs);
             }
             Ok((inputs[0].0.into(), inputs[0].1))
         }
@@ -440,23 +446,28 @@ pub fn result_count(op: &Op, inputs: &[Type<'_>]) -> usize {
     }
 }
 
+/// Elements from the first to the last of `size` elements at this distance.
+pub fn span(size: usize, dilation: usize) -> usize {
+    dilation.saturating_mul(size.saturating_sub(1)).saturating_add(1)
+}
+
 /// Number of windows of `w` that fit into `size` elements.
 pub fn window_count(size: usize, w: &WindowAxis) -> usize {
-    let span = w.dilation * (w.size - 1) + 1;
+    let span = span(w.size, w.dilation);
     if size < span { 0 } else { (size - span) / w.stride + 1 }
 }
 
 /// Output size of a pool on spatial axis `s`, or `None` if no window fits.
 pub fn pool_size(size: usize, p: &PoolAttrs, s: usize) -> Option<usize> {
     let (lo, hi) = p.padding[s];
-    let span = p.dilation[s] * (p.kernel[s] - 1) + 1;
-    let padded = size + lo + hi;
+    let span = span(p.kernel[s], p.dilation[s]);
+    let padded = size.saturating_add(lo).saturating_add(hi);
     if padded < span {
         return None;
     }
     let room = padded - span;
     let mut n = room / p.stride[s] + 1;
-    if p.ceil_mode && !room.is_multiple_of(p.stride[s]) && n * p.stride[s] < size + lo {
+    if p.ceil_mode && !room.is_multiple_of(p.stride[s]) && n.saturating_mul(p.stride[s]) < size.saturating_add(lo) {
         // One more window, unless it would start in the padding after the input.
         n += 1;
     }
@@ -493,7 +504,7 @@ fn check_conv(op: &Op, attrs: &ConvAttrs, inputs: &[Type<'_>], x: &[usize], w: &
         return fail(op, "needs float operands of one dtype", inputs);
     }
     let g = attrs.groups;
-    if g == 0 || x[1] != w[1] * g || !w[0].is_multiple_of(g) {
+    if g == 0 || Some(x[1]) != w[1].checked_mul(g) || !w[0].is_multiple_of(g) {
         return fail(
             op,
             format_args!("channels must match: x has {}, the weight takes {} in each of {g} groups and gives {}", x[1], w[1], w[0]),

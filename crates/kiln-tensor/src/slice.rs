@@ -1,5 +1,6 @@
 //! `Slice`: a range of positions on one axis, with a step; and what `slice` accepts.
 
+use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
@@ -64,7 +65,7 @@ impl Slice {
     /// When the slice has no end.
     #[track_caller]
     pub fn into_vec(self) -> Vec<isize> {
-        assert!(self.end.is_some(), "slice {self}: it has no end to list");
+        assert!(self.end.is_some(), "slice: {self} has no end to list");
         self.into_iter().collect()
     }
 
@@ -130,7 +131,9 @@ impl Slice {
     }
 
     /// The number of positions taken on an axis of the given size.
+    #[track_caller]
     pub fn output_size(&self, dim_size: usize) -> usize {
+        assert!(self.step != 0, "slice: the step of {self} on an axis of size {dim_size} is 0");
         self.range(dim_size).len().div_ceil(self.step.unsigned_abs())
     }
 
@@ -287,12 +290,13 @@ impl IntoIterator for Slice {
     /// When the step is negative and there is no end to begin at.
     #[track_caller]
     fn into_iter(self) -> SliceIter {
+        assert!(self.step != 0, "slice: the step of {self} is 0");
         let next = if self.step > 0 {
             self.start
         } else {
             match self.end {
                 Some(end) => end - 1,
-                None => panic!("slice {self}: it has no end to begin at"),
+                None => panic!("slice: {self} has no end to begin at"),
             }
         };
         SliceIter { slice: self, next }
@@ -379,7 +383,10 @@ impl SliceOps for Shape {
         if slices.len() > self.rank() {
             return Err(MetadataError::RankMismatch { left: self.rank(), right: slices.len() });
         }
-        for (size, slice) in self.iter_mut().zip(slices) {
+        for (axis, (size, slice)) in self.iter_mut().zip(slices).enumerate() {
+            if slice.step == 0 {
+                return Err(MetadataError::Invalid { reason: format!("the step of {slice} on axis {axis} is 0") });
+            }
             *size = slice.output_size(*size);
         }
         Ok(self)

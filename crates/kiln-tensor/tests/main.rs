@@ -14,10 +14,13 @@ mod fuzz;
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;
 mod gradients;
+#[cfg(all(feature = "linalg", feature = "signal"))]
+mod host_operations;
 mod layers;
 #[cfg(feature = "linalg")]
 mod linalg;
 mod low_precision;
+mod mistakes;
 mod module_operations;
 mod operations;
 mod printing;

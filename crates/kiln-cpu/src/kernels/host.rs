@@ -45,13 +45,20 @@ impl Prepared for Host {
             .map(|((buf, dims), (dtype, bytes))| HostTensor {
                 dtype: *dtype,
                 dims,
-                // SAFETY: the buffer has this size and nobody writes it during the kernel.
-                bytes: unsafe { core::slice::from_raw_parts(frame.ptr::<u8>(*buf), *bytes) },
+                // Without elements the pointer may be null.
+                bytes: match bytes {
+                    0 => &[],
+                    // SAFETY: the buffer has this size and nobody writes it during the kernel.
+                    _ => unsafe { core::slice::from_raw_parts(frame.ptr::<u8>(*buf), *bytes) },
+                },
             })
             .collect();
         let mut outputs: SmallVec<[&mut [u8]; 4]> = (self.kernel.outputs.iter().zip(&self.outputs))
-            // SAFETY: the buffer has this size, and it is this kernel's alone.
-            .map(|(buf, bytes)| unsafe { core::slice::from_raw_parts_mut(frame.ptr::<u8>(*buf), *bytes) })
+            .map(|(buf, bytes)| match bytes {
+                0 => &mut [][..],
+                // SAFETY: the buffer has this size, and it is this kernel's alone.
+                _ => unsafe { core::slice::from_raw_parts_mut(frame.ptr::<u8>(*buf), *bytes) },
+            })
             .collect();
         if let Err(e) = (self.kernel.op.run)(&self.kernel.op.attrs, &inputs, &mut outputs) {
             frame.failure.report(format!("{}: {e}", self.kernel.op.name));

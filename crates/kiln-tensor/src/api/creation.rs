@@ -9,7 +9,7 @@ use crate::device::Device;
 use crate::distribution::Distribution;
 use crate::dtype::DType;
 use crate::element::{ElementConversion, Scalar};
-use crate::raw::RawTensor;
+use crate::raw::{RawTensor, check_size};
 use crate::shape::Shape;
 
 /// Where a tensor is made, and of which type: `&device`, or `(&device, dtype)`.
@@ -56,6 +56,7 @@ impl TensorCreationOptions {
         let settings = self.device.locked_settings();
         let dtype = self.dtype.unwrap_or_else(|| kind.default_dtype(&settings));
         assert!(kind.contains(dtype), "{op}: {} is no element type of {} tensors: shape {shape:?}", dtype.name(), kind.as_str());
+        check_size(op, shape, dtype.into(), &[]);
         dtype
     }
 }

@@ -111,7 +111,11 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         S: Into<Slice>,
     {
         let mut slices = [Slice::full(); D];
-        slices[self.axis("slice_dim", dim)] = slice.into();
+        let axis = self.axis("slice_dim", dim);
+        slices[axis] = slice.into();
+        if let Err(why) = slices[axis].check(self.raw.dims()[axis]) {
+            panic!("slice_dim: {why} in slice {} of axis {axis}: shape {:?}", slices[axis], self.raw.dims());
+        }
         self.slice(slices)
     }
 
@@ -133,6 +137,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         let Ok(index) = IndexWrap::index().try_wrap(index, dims[axis]) else {
             panic!("select_dim: position {index:?} is out of range on axis {axis}: shape {dims:?}");
         };
+        assert!(D2 + 1 == D, "select_dim: rank {D} becomes {}, not {D2}: shape {dims:?}", D - 1);
         self.narrow(axis, index, 1).squeeze_dim(axis)
     }
 
@@ -212,8 +217,8 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     pub fn split_with_sizes(self, split_sizes: Vec<usize>, dim: impl AsIndex) -> Vec<Self> {
         let axis = self.axis("split_with_sizes", dim);
         let size = self.raw.dims()[axis];
-        let total: usize = split_sizes.iter().sum();
-        assert!(total == size, "split_with_sizes: the sizes {split_sizes:?} do not add up to axis {axis}: shape {:?}", self.raw.dims());
+        let total = split_sizes.iter().try_fold(0usize, |total, size| total.checked_add(*size));
+        assert!(total == Some(size), "split_with_sizes: the sizes {split_sizes:?} do not add up to axis {axis}: shape {:?}", self.raw.dims());
         let mut start = 0;
         let mut parts = Vec::with_capacity(split_sizes.len());
         for length in split_sizes {
@@ -277,6 +282,7 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
         if let Some(other) = tensors.iter().find(|tensor| tensor.raw.dims() != tensors[0].raw.dims()) {
             panic!("stack: shapes differ: {:?}, {:?}", tensors[0].raw.dims(), other.raw.dims());
         }
+        assert!(D2 == D + 1, "stack: rank {D} becomes {}, not {D2}: shape {:?}", D + 1, tensors[0].raw.dims());
         let parts: Vec<RawTensor> = tensors.iter().map(|tensor| tensor.raw.unsqueeze(axis)).collect();
         Tensor::from_raw(RawTensor::cat(&parts, axis))
     }
@@ -310,7 +316,10 @@ impl<const D: usize, K: Basic> Tensor<D, K> {
     #[track_caller]
     pub fn repeat(self, sizes: &[usize]) -> Self {
         assert!(sizes.len() <= D, "repeat: {sizes:?} has more entries than the axes of shape {:?}", self.raw.dims());
-        let raw = (sizes.iter().enumerate()).fold(self.raw, |raw, (axis, times)| raw.repeat(axis, *times));
+        let mut raw = self.raw;
+        for (axis, times) in sizes.iter().enumerate() {
+            raw = raw.repeat(axis, *times);
+        }
         Self::from_raw(raw)
     }
 }

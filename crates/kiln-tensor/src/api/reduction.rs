@@ -619,6 +619,7 @@ fn median(x: &RawTensor, axis: usize) -> (RawTensor, RawTensor) {
 
 #[track_caller]
 fn cov(x: &RawTensor, axis: usize, correction: usize) -> RawTensor {
+    assert!(x.rank() >= 2, "cov: needs at least two axes: shape {:?}", x.dims());
     let n = x.dims()[axis] as f64;
     let centered = x.sub(&x.mean(&[axis])).swap_dims(axis, 0);
     centered.transpose().matmul(&centered).div_scalar(n - correction as f64)

@@ -336,14 +336,20 @@ impl From<u64> for DeviceIndex {
 impl From<i32> for DeviceIndex {
     #[track_caller]
     fn from(index: i32) -> Self {
-        DeviceIndex::Specified(usize::try_from(index).expect("a device index is not negative"))
+        match usize::try_from(index) {
+            Ok(index) => DeviceIndex::Specified(index),
+            Err(_) => panic!("device: the index {index} is negative"),
+        }
     }
 }
 
 impl From<i64> for DeviceIndex {
     #[track_caller]
     fn from(index: i64) -> Self {
-        DeviceIndex::Specified(usize::try_from(index).expect("a device index is not negative"))
+        match usize::try_from(index) {
+            Ok(index) => DeviceIndex::Specified(index),
+            Err(_) => panic!("device: the index {index} is negative"),
+        }
     }
 }
 

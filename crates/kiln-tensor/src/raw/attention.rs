@@ -87,6 +87,10 @@ impl RawTensor {
         if q.rank() != 4 || k.rank() != 4 || v.rank() != 4 || groups == 0 || h % groups != 0 {
             panic!("attention: q {:?}, k {:?}, v {:?}: needs four axes, and key heads that divide the query heads", q.dims(), k.dims(), v.dims());
         }
+        let [qs, ks, vs] = [q, k, v].map(RawTensor::dims);
+        if qs[0] != ks[0] || ks[..3] != vs[..3] || qs[3] != ks[3] {
+            panic!("attention: q {qs:?}, k {ks:?}, v {vs:?}: needs [b, h, t, d], [b, g, s, d], [b, g, s, e]");
+        }
         // Each key head serves neighbouring query heads.
         let spread = |x: &RawTensor| {
             if groups == h {

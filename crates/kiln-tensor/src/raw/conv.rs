@@ -65,12 +65,22 @@ impl RawTensor {
                 o.groups
             );
         }
-        let mut dims = Dims::from_slice(&[self.dims()[0], weight.dims()[1] * o.groups]);
+        if o.stride.contains(&0) || o.dilation.contains(&0) || weight.dims()[2..].contains(&0) {
+            panic!(
+                "conv_transpose: stride {:?}, dilation {:?} and kernel sizes must be positive: input {:?}, weight {:?}",
+                o.stride,
+                o.dilation,
+                self.dims(),
+                weight.dims()
+            );
+        }
+        let mut dims = Dims::from_slice(&[self.dims()[0], weight.dims()[1].saturating_mul(o.groups)]);
         let mut padding = smallvec::SmallVec::new();
         for s in 0..n {
-            let span = o.dilation[s] * (weight.dims()[s + 2].max(1) - 1) + 1;
-            let full = self.dims()[s + 2].saturating_sub(1) * o.stride[s] + span + o.padding_out[s];
-            if self.dims()[s + 2] == 0 || full < 2 * o.padding[s] + 1 {
+            let span = kiln_ir::infer::span(weight.dims()[s + 2], o.dilation[s]);
+            let reach = self.dims()[s + 2].saturating_sub(1).saturating_mul(o.stride[s]);
+            let full = reach.saturating_add(span).saturating_add(o.padding_out[s]);
+            if self.dims()[s + 2] == 0 || full <= o.padding[s].saturating_mul(2) {
                 panic!("conv_transpose: padding {:?} leaves nothing of input {:?}, weight {:?}", o.padding, self.dims(), weight.dims());
             }
             dims.push(full - 2 * o.padding[s]);

@@ -7,21 +7,25 @@ use crate::{Device, Scalar};
 
 impl RawTensor {
     /// Every element a run-time scalar: its value never makes a new program.
+    #[track_caller]
     pub fn full(device: &Device, dims: &[usize], dtype: DType, value: Scalar) -> RawTensor {
         emit_on(device, Op::Expand, &[arg(dtype, value)], dims, dtype)
     }
 
     /// Every element a structural constant, such as 0 or 1, that the compiler may simplify with.
+    #[track_caller]
     pub fn constant(device: &Device, dims: &[usize], dtype: DType, value: f64) -> RawTensor {
         emit_on(device, Op::Expand, &[constant(dtype, value)], dims, dtype)
     }
 
     /// Zeros (false).
+    #[track_caller]
     pub fn zeros(device: &Device, dims: &[usize], dtype: DType) -> RawTensor {
         Self::constant(device, dims, dtype, 0.0)
     }
 
     /// Ones (true).
+    #[track_caller]
     pub fn ones(device: &Device, dims: &[usize], dtype: DType) -> RawTensor {
         Self::constant(device, dims, dtype, 1.0)
     }
@@ -46,11 +50,13 @@ impl RawTensor {
     }
 
     /// The identity matrix.
+    #[track_caller]
     pub fn eye(device: &Device, n: usize, dtype: DType) -> RawTensor {
         Self::diagonal(device, [n, n], 0, Elementwise::Eq).cast(dtype)
     }
 
     /// Over the last two axes of `dims`, whether `column - row` compares to `offset` by `op`.
+    #[track_caller]
     pub(crate) fn diagonal(device: &Device, dims: [usize; 2], offset: i64, op: Elementwise) -> RawTensor {
         let row = Self::iota(device, &dims, DType::I64, 0);
         let column = Self::iota(device, &dims, DType::I64, 1);

@@ -121,6 +121,26 @@ fn refuse(e: InferError) -> ! {
     panic!("{e}")
 }
 
+/// Panics at the caller unless elements of a type in this shape can be addressed.
+#[inline]
+#[track_caller]
+pub(crate) fn check_size(op: &str, dims: &[usize], dtype: DType, operands: &[Operand<'_>]) {
+    if !dims::fits(dims, dtype.size()) {
+        too_large(op, dims, dtype, operands)
+    }
+}
+
+#[cold]
+#[track_caller]
+fn too_large(op: &str, dims: &[usize], dtype: DType, operands: &[Operand<'_>]) -> ! {
+    let mut from = alloc::string::String::new();
+    for operand in operands {
+        let (dims, dtype) = operand.type_of();
+        from += &alloc::format!("{}{dtype}{dims:?}", if from.is_empty() { ", from " } else { ", " });
+    }
+    panic!("{op}: too many elements: {dtype}{dims:?}{from}")
+}
+
 /// Records an op whose result the operands determine. Panics at the caller when they don't fit.
 #[track_caller]
 pub(crate) fn apply(op: Op, operands: &[Operand<'_>]) -> RawTensor {
@@ -165,6 +185,7 @@ pub(crate) fn emit(op: Op, operands: &[Operand<'_>], dims: Dims, dtype: DType, s
 #[inline]
 #[track_caller]
 fn record(op: Op, operands: &[Operand<'_>], kept: &[Operand<'_>], dims: Dims, dtype: DType, stated: bool) -> RawTensor {
+    check_size(op.name(), &dims, dtype, operands);
     let (device, context, tracked) = survey(&op, operands);
     let context = context.fitting(dtype);
     let cell = trace::current(device);
@@ -194,6 +215,7 @@ pub(crate) fn apply_results<const N: usize>(op: Op, operands: &[Operand<'_>]) ->
             Err(e) => refuse(e),
         }
     }
+    results.iter().for_each(|(dims, dtype)| check_size(op.name(), dims, *dtype, operands));
     let (device, context, tracked) = survey(&op, operands);
     let slots = trace::current(device).record_results(&op, operands, &results);
     let mut tensors = slots.into_iter().map(|slot| RawTensor { context: context.fitting(slot.dtype), slot, tape: None });
@@ -228,7 +250,9 @@ fn survey(op: &Op, operands: &[Operand<'_>]) -> (&'static DeviceState, Context, 
 }
 
 /// Records an op without tensor operands on a device.
+#[track_caller]
 pub(crate) fn emit_on(device: &Device, op: Op, operands: &[Operand<'_>], dims: &[usize], dtype: DType) -> RawTensor {
+    check_size(op.name(), dims, dtype, &[]);
     let slot = trace::current(device.state).record(&op, operands, dims.into(), dtype, true);
     RawTensor { slot, context: device.context, tape: None }
 }

@@ -56,7 +56,8 @@ impl RawTensor {
         };
         let fits = |p: &RawTensor| p.dims() == [width];
         if !fits(gamma) || beta.is_some_and(|b| !fits(b)) {
-            panic!("layer_norm: input {:?}, gamma {:?}: gamma and beta need the last size", self.dims(), gamma.dims());
+            let beta = beta.map(RawTensor::dims);
+            panic!("layer_norm: input {:?}, gamma {:?}, beta {beta:?}: gamma and beta need the last size", self.dims(), gamma.dims());
         }
         let y = self.normalize(&[self.rank() - 1], eps).output.mul(gamma);
         match beta {
@@ -86,6 +87,9 @@ impl RawTensor {
     /// Batch normalisation of `[n, c, spatial...]` with given statistics, all of sizes `[c]`.
     #[track_caller]
     pub fn batch_norm(&self, gamma: &RawTensor, beta: &RawTensor, mean: &RawTensor, var: &RawTensor, eps: f64) -> RawTensor {
+        for p in [gamma, var] {
+            self.per_channel("batch_norm", p);
+        }
         let c = |p: &RawTensor| self.per_channel("batch_norm", p);
         let scale = var.with_constant(Add, eps).sqrt().recip().mul(gamma);
         self.sub(&c(mean)).mul(&c(&scale)).add(&c(beta))
@@ -140,9 +144,12 @@ impl RawTensor {
         p.reshape(&dims)
     }
 
-    /// Euclidean length over axes, scaled so that large elements don't overflow.
+    /// Euclidean length over axes, scaled so that large elements don't overflow; 0 over axes without elements.
     #[track_caller]
     pub fn norm2(&self, axes: &[usize]) -> RawTensor {
+        if axes.iter().any(|axis| self.dims()[*axis] == 0) {
+            return self.sum(axes);
+        }
         let top = self.untracked().abs().max(axes);
         let plain = top.with_constant(kiln_ir::Elementwise::Eq, 0.0).or(&top.is_inf());
         let top = top.fill_constant(&plain, 1.0);

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use kiln_ir::{Dims, Op};
 use smallvec::SmallVec;
 
-use super::{RawTensor, SliceRange, apply, arg, constant};
+use super::{RawTensor, SliceRange, apply, arg, check_size, constant};
 use crate::Scalar;
 use crate::trace::Operand;
 
@@ -53,7 +53,8 @@ impl RawTensor {
         let mut expanded = with_axis.clone();
         expanded[axis] = times;
         let mut dims = Dims::from_slice(self.dims());
-        dims[axis] *= times;
+        dims[axis] = dims[axis].saturating_mul(times);
+        check_size("repeat", &dims, self.dtype(), &[Operand::Tensor(self)]);
         self.reshape(&with_axis).expand(&expanded).reshape(&dims)
     }
 

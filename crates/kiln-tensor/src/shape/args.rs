@@ -51,9 +51,9 @@ pub trait BroadcastArgs<const D1: usize, const D2: usize> {
 impl<const D1: usize, const D2: usize> BroadcastArgs<D1, D2> for Shape {
     #[track_caller]
     fn into_shape(self, shape: &Shape) -> Shape {
-        match shape.expand(self) {
+        match shape.expand(self.clone()) {
             Ok(shape) => shape,
-            Err(error) => panic!("expand: {error}"),
+            Err(error) => panic!("expand: {error}: from {shape} to {self}"),
         }
     }
 }

@@ -17,6 +17,7 @@ use core::ops::{Deref, DerefMut, Index, IndexMut, Range};
 use core::slice::SliceIndex;
 use core::str::FromStr;
 
+use kiln_ir::dims::numel;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
@@ -48,8 +49,17 @@ impl Shape {
     }
 
     /// The product of the sizes; 1 for rank 0.
+    ///
+    /// # Panics
+    /// When it is larger than `usize` holds.
+    #[track_caller]
     pub fn num_elements(&self) -> usize {
-        self.dims.iter().product()
+        match self.dims.iter().try_fold(1usize, |n, size| n.checked_mul(*size)) {
+            Some(n) => n,
+            // An empty axis makes up for any other.
+            None if self.dims.contains(&0) => 0,
+            None => panic!("shape: too many elements: {self}"),
+        }
     }
 
     /// The number of axes. The same as [`rank`](Self::rank).
@@ -75,6 +85,7 @@ impl Shape {
     }
 
     /// The shape `[num_elements]`.
+    #[track_caller]
     pub fn flatten(self) -> Self {
         Self::new([self.num_elements()])
     }
@@ -321,7 +332,7 @@ impl Shape {
     }
 
     fn reshape_impl(&self, sizes: &[isize]) -> Result<Shape, MetadataError> {
-        let count = self.num_elements();
+        let count = numel(self);
         let fail = |why: &str| MetadataError::Invalid { reason: format!("{why}: from {self} ({count} elements) to {sizes:?}") };
         if sizes.iter().any(|size| *size < -1) {
             return Err(fail("a size is negative"));
@@ -330,7 +341,7 @@ impl Shape {
             return Err(fail("more than one size is -1"));
         }
         match self.reshape_keeping(sizes) {
-            Ok(shape) if shape.num_elements() == count => Ok(shape),
+            Ok(shape) if numel(&shape) == count => Ok(shape),
             // A size of 0 means "keep the source's size"; in a tensor without elements it may also mean zero.
             _ if count == 0 && sizes.contains(&0) && !sizes.contains(&-1) => Ok(sizes.iter().map(|&size| size as usize).collect()),
             Ok(_) => Err(fail("element counts differ")),
@@ -348,7 +359,7 @@ impl Shape {
             });
         }
         if let Some(axis) = sizes.iter().position(|size| *size == -1) {
-            let (count, known) = (self.num_elements(), dims.iter().product::<usize>());
+            let (count, known) = (numel(self), numel(&dims));
             if known == 0 || !count.is_multiple_of(known) {
                 return Err("the size for -1 is not a whole number");
             }
@@ -409,14 +420,22 @@ impl<Idx: SliceIndex<[usize]>> Index<Idx> for Shape {
 
     #[track_caller]
     fn index(&self, index: Idx) -> &Self::Output {
-        &self.dims.as_slice()[index]
+        match self.dims.as_slice().get(index) {
+            Some(sizes) => sizes,
+            None => panic!("shape: axes are out of range: {self}"),
+        }
     }
 }
 
 impl<Idx: SliceIndex<[usize]>> IndexMut<Idx> for Shape {
     #[track_caller]
     fn index_mut(&mut self, index: Idx) -> &mut Self::Output {
-        &mut self.dims.as_mut_slice()[index]
+        // For the message: the borrow that is given back lasts too long.
+        let before = self.clone();
+        match self.dims.as_mut_slice().get_mut(index) {
+            Some(sizes) => sizes,
+            None => panic!("shape: axes are out of range: {before}"),
+        }
     }
 }
 

@@ -18,9 +18,9 @@ pub enum Norm {
     L1,
     /// The Euclidean length.
     L2,
-    /// The largest absolute value.
+    /// The largest absolute value; there is none of an axis without elements.
     LInf,
-    /// The smallest absolute value.
+    /// The smallest absolute value; there is none of an axis without elements.
     LNegInf,
     /// `sum(|x|^p)^(1 / p)`.
     Lp(f64),
@@ -336,6 +336,11 @@ fn of(x: &RawTensor, norm: Norm, axes: &[usize]) -> RawTensor {
             Norm::L1 | Norm::L2 | Norm::LInf | Norm::LNegInf | Norm::Lp(_) => x.abs(),
         };
     }
+    let none = axes.iter().any(|axis| x.dims()[*axis] == 0);
+    if none && norm.to_exponent() > 0.0 && norm != Norm::LInf {
+        return x.sum(axes);
+    }
+    assert!(!none || norm == Norm::L0, "vector_norm: {norm:?} of no elements: shape {:?}, axes {axes:?}", x.dims());
     match norm {
         Norm::L0 => x.with_constant(Ne, 0.0).cast(x.dtype()).sum(axes),
         Norm::L1 => x.abs().sum(axes),

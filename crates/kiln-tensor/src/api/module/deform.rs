@@ -54,12 +54,21 @@ fn deform(
     let out = weight.dims()[0];
     let elements = kernel[0] * kernel[1];
     let (groups, sharing) = (options.weight_groups, options.offset_groups);
-    let size: [usize; 2] = core::array::from_fn(|i| {
-        let span = options.dilation[i] * (kernel[i].max(1) - 1) + 1;
-        let padded = x.dims()[i + 2] + 2 * options.padding[i];
+    let mut size = [0; 2];
+    // A closure would report its own line instead of the caller's.
+    for i in 0..2 {
+        assert!(
+            kernel[i] > 0 && options.stride[i] > 0 && options.dilation[i] > 0,
+            "deform_conv2d: stride {:?}, dilation {:?} and kernel {kernel:?} must be positive: input {:?}",
+            options.stride,
+            options.dilation,
+            x.dims()
+        );
+        let span = kiln_ir::infer::span(kernel[i], options.dilation[i]);
+        let padded = x.dims()[i + 2].saturating_add(options.padding[i].saturating_mul(2));
         assert!(span <= padded, "deform_conv2d: the kernel {kernel:?} covers more than the padded input {:?}", x.dims());
-        (padded - span) / options.stride[i] + 1
-    });
+        size[i] = (padded - span) / options.stride[i] + 1;
+    }
     let expected = |per_element: usize| [n, per_element * sharing * elements, size[0], size[1]];
     assert!(
         c.is_multiple_of(groups) && c.is_multiple_of(sharing) && out.is_multiple_of(groups) && weight.dims()[1] * groups == c,

@@ -13,13 +13,16 @@ fn windows(kernel: [usize; 2], options: &UnfoldOptions) -> [WindowAxis; 2] {
 
 /// The number of windows along each axis of a padded image.
 #[track_caller]
-fn counts(op: &str, padded: [usize; 2], kernel: [usize; 2], options: &UnfoldOptions) -> [usize; 2] {
+fn counts(op: &str, shape: &[usize], padded: [usize; 2], kernel: [usize; 2], options: &UnfoldOptions) -> [usize; 2] {
     let mut counts = [0; 2];
     // A closure would report its own line instead of the caller's.
     for i in 0..2 {
-        assert!(kernel[i] > 0, "{op}: the kernel {kernel:?} contains 0");
-        let span = options.dilation[i] * (kernel[i] - 1) + 1;
-        assert!(span <= padded[i], "{op}: the kernel {kernel:?} covers more than the padded image {padded:?}");
+        let steps = [("kernel", kernel), ("stride", options.stride), ("dilation", options.dilation)];
+        if let Some((name, sizes)) = steps.iter().find(|(_, sizes)| sizes[i] == 0) {
+            panic!("{op}: the {name} {sizes:?} contains 0: shape {shape:?}");
+        }
+        let span = kiln_ir::infer::span(kernel[i], options.dilation[i]);
+        assert!(span <= padded[i], "{op}: the kernel {kernel:?} covers more than the padded image {padded:?}: shape {shape:?}");
         counts[i] = (padded[i] - span) / options.stride[i] + 1;
     }
     counts
@@ -47,7 +50,7 @@ fn unfold(x: &RawTensor, kernel: [usize; 2], options: &UnfoldOptions) -> RawTens
     let [ph, pw] = options.padding;
     let x = x.pad_zeros(&[(0, 0), (0, 0), (ph, ph), (pw, pw)]);
     let (n, c, h, w) = (x.dims()[0], x.dims()[1], x.dims()[2], x.dims()[3]);
-    let [oh, ow] = counts("unfold4d", [h, w], kernel, options);
+    let [oh, ow] = counts("unfold4d", x.dims(), [h, w], kernel, options);
     let windows = x.windows(&windows(kernel, options)).permute(&[0, 1, 4, 5, 2, 3]);
     windows.reshape(&[n, c * kernel[0] * kernel[1], oh * ow])
 }
@@ -72,7 +75,7 @@ pub fn fold4d(x: Tensor<3>, output_size: [usize; 2], kernel_size: [usize; 2], op
 #[track_caller]
 fn fold(x: &RawTensor, output: [usize; 2], kernel: [usize; 2], options: &UnfoldOptions) -> RawTensor {
     let padded: [usize; 2] = core::array::from_fn(|i| output[i] + 2 * options.padding[i]);
-    let [oh, ow] = counts("fold4d", padded, kernel, options);
+    let [oh, ow] = counts("fold4d", x.dims(), padded, kernel, options);
     let (n, rows) = (x.dims()[0], x.dims()[1]);
     let elements = kernel[0] * kernel[1];
     assert!(
