@@ -38,6 +38,9 @@ pub struct AdafactorConfig {
 /// Adam without a first moment, and with the second moment of a matrix kept as its row and column averages.
 ///
 /// Shazeer and Stern 2018, [arXiv:1804.04235](https://arxiv.org/abs/1804.04235).
+///
+/// The updates of small parameters are four launches for any number of them. A large parameter takes up to three: sums over its rows and columns,
+/// and its direction, which is in memory while the norm is taken; to share them, the directions of all parameters would have to be in memory at once.
 #[derive(Clone)]
 pub struct Adafactor {
     epsilon_1: f64,

@@ -6,7 +6,7 @@ use core::any::Any;
 use kiln_tensor::kind::BridgeTensor;
 use kiln_tensor::{Device, Tensor};
 
-use crate::{LearningRate, Optimizer, RecordState, StateSink, StateSource};
+use crate::{LearningRate, Optimizer, RecordState, StateSink, StateSource, Together};
 
 /// A state of some optimizer for a tensor of some rank.
 #[derive(Clone)]
@@ -92,6 +92,11 @@ pub trait DynOptimizer: Send + Sync {
 
     /// Takes a state for a tensor of rank `rank` out of `src`.
     fn state_unflatten(&self, rank: usize, prefix: &str, src: &mut StateSource, device: &Device) -> Option<DynState>;
+
+    /// How matrices of one shape are stepped together, if they are.
+    fn together(&self) -> Option<&dyn Together> {
+        None
+    }
 }
 
 /// Runs an expression with the constant `D` equal to a rank.
@@ -145,5 +150,9 @@ impl<O: Optimizer> DynOptimizer for O {
             let state = <O::State<D> as RecordState>::state_unflatten(prefix, src, device)?;
             Some(DynState::create(state, D))
         })
+    }
+
+    fn together(&self) -> Option<&dyn Together> {
+        Optimizer::together(self)
     }
 }

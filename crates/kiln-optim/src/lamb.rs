@@ -33,6 +33,9 @@ pub struct LambConfig {
 /// Adam whose steps have, for each parameter, the norm of the parameter: for large batches.
 ///
 /// You et al. 2019, [arXiv:1904.00962](https://arxiv.org/abs/1904.00962).
+///
+/// The updates of small parameters are one launch for any number of them. A large parameter takes two: its direction is in memory while the
+/// norm is taken over all cores, and for all parameters to share those launches, all directions, as large as the model, would have to be in memory at once.
 #[derive(Clone)]
 pub struct Lamb {
     momentum: AdaptiveMomentum,

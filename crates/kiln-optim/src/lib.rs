@@ -52,7 +52,7 @@ pub use lion::{Lion, LionConfig, LionState};
 pub use module_optimizer::{GradAdaptor, ModuleOptimizer};
 pub use moments::AdaptiveMomentumState;
 pub use muon::{AdjustLrFn, Muon, MuonConfig, MuonState};
-pub use optimizer::Optimizer;
+pub use optimizer::{MatrixStep, Optimizer, Together};
 pub use record::OptimizerRecord;
 pub use rmsprop::{CenteredState, RmsProp, RmsPropConfig, RmsPropMomentum, RmsPropMomentumState, RmsPropState, SquareAvgState};
 pub use sgd::{Sgd, SgdConfig, SgdState};

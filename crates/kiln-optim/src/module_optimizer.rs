@@ -5,14 +5,14 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use kiln_module::module::{Module, ModuleMapper, Param, ParamGroup, ParamId};
+use kiln_module::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamGroup, ParamId};
 use kiln_module::record::RecordError;
 use kiln_tensor::{Bytes, Device, Tensor};
 
 use crate::global_norm::summed;
 use crate::grad_clipping::{GradientClipping, factor, scaled};
 use crate::lr_scheduler::module_lr_scheduler::ModuleLearningRate;
-use crate::{DynOptimizer, DynState, GradientsParams, MultiGradientsParams, Optimizer, OptimizerRecord};
+use crate::{DynOptimizer, DynState, GradientsParams, MatrixStep, MultiGradientsParams, Optimizer, OptimizerRecord};
 
 /// Steps the parameters of a module by their gradients.
 ///
@@ -187,7 +187,19 @@ impl ModuleOptimizer {
             common = single.global_norm(&module).map(|norm| factor(norm, limit));
             gradients = single.into();
         }
-        let mut step = Step { optimizer: self, rates, gradients, factor: common, path: String::new(), ends: Vec::new(), devices: Vec::new() };
+        let mut step = Step {
+            optimizer: self,
+            rates,
+            gradients,
+            factor: common,
+            path: String::new(),
+            ends: Vec::new(),
+            devices: Vec::new(),
+            stepped: BTreeMap::new(),
+        };
+        if step.optimizer.rules().any(|rule| rule.optimizer.together().is_some()) {
+            step.step_together(&module);
+        }
         let module = module.map(&mut step);
         for device in step.devices {
             // A failure is kept by the tensors it concerns and reported when they are read.
@@ -199,6 +211,10 @@ impl ModuleOptimizer {
     /// The index of the first group that holds a parameter.
     fn group_of(&self, id: &ParamId, path: &str) -> Option<usize> {
         self.groups.iter().position(|(group, _)| group.matches(id, Some(path)))
+    }
+
+    fn rules(&self) -> impl Iterator<Item = &Rule> {
+        core::iter::once(&self.base).chain(self.groups.iter().map(|(_, rule)| rule))
     }
 
     fn rule(&self, group: Option<usize>) -> &Rule {
@@ -279,10 +295,34 @@ struct Step<'a> {
     /// Lengths of the path at every module that was entered.
     ends: Vec<usize>,
     devices: Vec<Device>,
+    /// Matrices that were stepped together.
+    stepped: BTreeMap<ParamId, Tensor<2>>,
+}
+
+/// A parameter whose step has begun.
+struct Begun<const D: usize> {
+    id: ParamId,
+    group: Option<usize>,
+    rate: f64,
+    tracked: bool,
+    tensor: Tensor<D>,
+    gradient: Tensor<D>,
+    state: Option<DynState>,
 }
 
 impl Step<'_> {
     fn update<const D: usize>(&mut self, id: ParamId, tensor: Tensor<D>, gradient: Tensor<D>) -> Tensor<D> {
+        let begun = self.begin(id, tensor, gradient);
+        let place = begun.tensor.device();
+        let rule = self.optimizer.rule(begun.group);
+        let (tensor, state) = rule.optimizer.step_dyn(D, begun.rate, begun.tensor.into_bridge(), begun.gradient.into_bridge(), begun.state);
+        self.keep(id, begun.group, state, place);
+        let tensor = Tensor::<D>::from_bridge(tensor);
+        if begun.tracked { tensor.autodiff() } else { tensor }
+    }
+
+    /// Takes a parameter's state out, and clips its gradient.
+    fn begin<const D: usize>(&mut self, id: ParamId, tensor: Tensor<D>, gradient: Tensor<D>) -> Begun<D> {
         let (shape, found) = (tensor.dims(), gradient.dims());
         assert!(shape == found, "optimizer step: parameter `{}` has shape {shape:?}, its gradient {found:?}", self.path);
         let device = tensor.device();
@@ -292,15 +332,21 @@ impl Step<'_> {
         let mut gradient = gradient.without_autodiff().to_device(&place);
         let group = self.optimizer.group_of(&id, &self.path);
         let state = self.state::<D>(id, group, &place);
-        let rule = self.optimizer.rule(group);
         if let Some(factor) = &self.factor {
             gradient = scaled(gradient, factor.clone());
         }
-        if let Some(clipping) = &rule.clipping {
+        if let Some(clipping) = &self.optimizer.rule(group).clipping {
             gradient = clipping.clip_gradient(gradient);
         }
         let rate = self.rates.lr_from_param(id, Some(&self.path));
-        let (tensor, state) = rule.optimizer.step_dyn(D, rate, tensor.into_bridge(), gradient.into_bridge(), state);
+        if !self.devices.contains(&device) {
+            self.devices.push(device);
+        }
+        Begun { id, group, rate, tracked, tensor, gradient, state }
+    }
+
+    /// Keeps a parameter's state for its next step.
+    fn keep(&mut self, id: ParamId, group: Option<usize>, state: Option<DynState>, place: Device) {
         match (self.optimizer.states.get_mut(&id), state) {
             (Some(held), Some(state)) => {
                 held.state = Some(state);
@@ -318,11 +364,47 @@ impl Step<'_> {
                 self.optimizer.states.remove(&id);
             }
         }
-        if !self.devices.contains(&device) {
-            self.devices.push(device);
+    }
+
+    /// Steps the matrices whose optimizers step those of one shape together; mapping the module puts them in place.
+    fn step_together<M: Module>(&mut self, module: &M) {
+        let mut matrices = Matrices { step: self, begun: Vec::new() };
+        module.visit(&mut matrices);
+        let mut begun = matrices.begun;
+        while let Some((_, first)) = begun.first() {
+            let (group, like) = (first.group, (first.tensor.dims(), first.tensor.dtype(), first.tensor.device()));
+            let alike =
+                |(_, other): &(String, Begun<2>)| other.group == group && (other.tensor.dims(), other.tensor.dtype(), other.tensor.device()) == like;
+            let (these, rest): (Vec<_>, Vec<_>) = begun.into_iter().partition(alike);
+            begun = rest;
+            let (mut places, mut steps) = (Vec::with_capacity(these.len()), Vec::with_capacity(these.len()));
+            for (path, Begun { id, rate, tracked, tensor, gradient, state, .. }) in these {
+                places.push((path, id, tracked));
+                steps.push(MatrixStep { lr: rate, tensor, grad: gradient, state });
+            }
+            let results = match self.optimizer.rule(group).optimizer.together() {
+                Some(together) => together.step_matrices(steps),
+                None => Vec::new(),
+            };
+            for ((path, id, tracked), (tensor, state)) in places.into_iter().zip(results) {
+                self.path = path;
+                self.keep(id, group, Some(state), tensor.device());
+                self.stepped.insert(id, if tracked { tensor.autodiff() } else { tensor });
+            }
         }
-        let tensor = Tensor::<D>::from_bridge(tensor);
-        if tracked { tensor.autodiff() } else { tensor }
+        self.path.clear();
+    }
+
+    fn enter(&mut self, name: &str) {
+        self.ends.push(self.path.len());
+        if !self.path.is_empty() {
+            self.path.push('.');
+        }
+        self.path.push_str(name);
+    }
+
+    fn exit(&mut self) {
+        self.path.truncate(self.ends.pop().unwrap_or(0));
     }
 
     /// The state of a parameter, on its device: from the last step, or from a record.
@@ -349,21 +431,51 @@ impl Step<'_> {
     }
 }
 
-impl ModuleMapper for Step<'_> {
+/// Begins the steps of matrices that are stepped together, with their paths.
+struct Matrices<'a, 'b> {
+    step: &'a mut Step<'b>,
+    begun: Vec<(String, Begun<2>)>,
+}
+
+impl ModuleVisitor for Matrices<'_, '_> {
     fn enter_module(&mut self, name: &str, _container_type: &str) {
-        self.ends.push(self.path.len());
-        if !self.path.is_empty() {
-            self.path.push('.');
-        }
-        self.path.push_str(name);
+        self.step.enter(name);
     }
 
     fn exit_module(&mut self, _name: &str, _container_type: &str) {
-        self.path.truncate(self.ends.pop().unwrap_or(0));
+        self.step.exit();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let step = &mut *self.step;
+        let group = step.optimizer.group_of(&param.id, &step.path);
+        if D != 2 || step.optimizer.rule(group).optimizer.together().is_none() {
+            return;
+        }
+        if let Some((gradient, _)) = step.gradients.remove::<2>(param.id) {
+            let tensor = Tensor::<2>::from_bridge(param.val().into_bridge());
+            let begun = step.begin(param.id, tensor, gradient);
+            self.begun.push((step.path.clone(), begun));
+        }
+    }
+}
+
+impl ModuleMapper for Step<'_> {
+    fn enter_module(&mut self, name: &str, _container_type: &str) {
+        self.enter(name);
+    }
+
+    fn exit_module(&mut self, _name: &str, _container_type: &str) {
+        self.exit();
     }
 
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let id = param.id;
+        if D == 2
+            && let Some(stepped) = self.stepped.remove(&id)
+        {
+            return param.map(|_| Tensor::from_bridge(stepped.into_bridge()));
+        }
         match self.gradients.remove::<D>(id) {
             Some((gradient, _)) => param.map(|tensor| self.update(id, tensor, gradient)),
             None => param,

@@ -1,5 +1,7 @@
 //! Muon.
 
+use alloc::vec::Vec;
+
 use kiln_module::config::Config;
 use kiln_tensor::{Device, Tensor};
 use serde::{Deserialize, Serialize};
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::decay::WeightDecayConfig;
 use crate::momentum::{Momentum, MomentumConfig, MomentumState};
 use crate::number::exact;
-use crate::{LearningRate, ModuleOptimizer, Optimizer, RecordState};
+use crate::{DynState, LearningRate, MatrixStep, ModuleOptimizer, Optimizer, RecordState, Together};
 
 /// How [`Muon`] scales the learning rate by the shape of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +57,9 @@ pub struct MuonConfig {
 /// [`ModuleOptimizer::with_group`].
 ///
 /// Jordan et al. 2024, <https://kellerjordan.github.io/posts/muon/>.
+///
+/// The iteration is three products a round. Matrices of one shape go through it as one stack, so that a step of any number of small ones takes
+/// as many kernels as a step of one; a stack holds up to four million elements, beyond which a product keeps the machine busy by itself.
 #[derive(Clone)]
 pub struct Muon {
     momentum: Momentum,
@@ -99,15 +104,18 @@ impl MuonConfig {
     }
 }
 
+/// The most elements that are stacked, for the memory that the iteration's results take.
+const STACKED: usize = 1 << 22;
+
 impl Muon {
-    /// A matrix near the orthogonal one nearest to `x`, by an iteration that moves all singular values towards one.
+    /// Matrices `[.., rows, columns]` near the orthogonal ones nearest to `x`, by an iteration that moves all singular values towards one.
     fn orthogonalized<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let shape = x.dims();
-        let wide = shape[0] <= shape[1];
+        let wide = shape[D - 2] <= shape[D - 1];
         // The iteration multiplies with the square of the shorter side.
         let mut x = if wide { x } else { x.transpose() };
-        let norm = x.clone().square().sum().sqrt() + self.epsilon;
-        x = x / norm.unsqueeze();
+        let norm = x.clone().square().sum_dims(&[D - 2, D - 1]).sqrt() + self.epsilon;
+        x = x / norm;
         let (a, b, c) = self.coefficients;
         for _ in 0..self.steps {
             let gram = x.clone().matmul(x.clone().transpose());
@@ -115,6 +123,48 @@ impl Muon {
             x = x.clone() * a + quintic.matmul(x);
         }
         if wide { x } else { x.transpose() }
+    }
+
+    /// The parameter moved along an orthogonalised step.
+    fn moved<const D: usize>(&self, lr: LearningRate, tensor: Tensor<D>, step: Tensor<D>) -> Tensor<D> {
+        let [rows, columns] = [D - 2, D - 1].map(|axis| tensor.dims()[axis]);
+        let rate = lr * self.adjust.factor(rows, columns);
+        let decayed = if self.weight_decay == 0.0 { tensor } else { tensor * (1.0 - lr * self.weight_decay) };
+        decayed - step * rate
+    }
+
+    /// The orthogonalised steps of matrices of one shape.
+    fn stacked(&self, mut steps: Vec<Tensor<2>>) -> Vec<Tensor<2>> {
+        let size = steps[0].shape().num_elements().max(1);
+        let most = (STACKED / size).max(1);
+        let mut all = Vec::with_capacity(steps.len());
+        while !steps.is_empty() {
+            let rest = steps.split_off(most.min(steps.len()));
+            match <[Tensor<2>; 1]>::try_from(steps) {
+                Ok([single]) => all.push(self.orthogonalized(single)),
+                Err(several) => {
+                    let count = several.len();
+                    let stack = self.orthogonalized(Tensor::stack::<3>(several, 0));
+                    all.extend((0..count).map(|at| stack.clone().narrow(0, at, 1).squeeze_dim::<2>(0)));
+                }
+            }
+            steps = rest;
+        }
+        all
+    }
+}
+
+impl Together for Muon {
+    fn step_matrices(&self, steps: Vec<MatrixStep>) -> Vec<(Tensor<2>, DynState)> {
+        let (mut directions, mut rest) = (Vec::with_capacity(steps.len()), Vec::with_capacity(steps.len()));
+        for step in steps {
+            let state = step.state.map(|state| state.downcast::<MuonState<2>>().momentum);
+            let (direction, velocity) = self.momentum.transform(step.grad, state);
+            directions.push(direction);
+            rest.push((step.lr, step.tensor, velocity));
+        }
+        let moved = |((lr, tensor, velocity), step)| (self.moved(lr, tensor, step), DynState::create(MuonState::new(velocity), 2));
+        rest.into_iter().zip(self.stacked(directions)).map(moved).collect()
     }
 }
 
@@ -129,13 +179,14 @@ impl Optimizer for Muon {
         grad: Tensor<D>,
         state: Option<MuonState<D>>,
     ) -> (Tensor<D>, Option<MuonState<D>>) {
-        let shape = tensor.dims();
-        assert!(D == 2, "muon: steps matrices only, got a parameter of shape {shape:?}; give it another optimizer with `with_group`");
+        assert!(D == 2, "muon: steps matrices only, got a parameter of shape {:?}; give it another optimizer with `with_group`", tensor.dims());
         let (step, velocity) = self.momentum.transform(grad, state.map(|state| state.momentum));
         let step = self.orthogonalized(step);
-        let rate = lr * self.adjust.factor(shape[0], shape[1]);
-        let decayed = if self.weight_decay == 0.0 { tensor } else { tensor * (1.0 - lr * self.weight_decay) };
-        (decayed - step * rate, Some(MuonState::new(velocity)))
+        (self.moved(lr, tensor, step), Some(MuonState::new(velocity)))
+    }
+
+    fn together(&self) -> Option<&dyn Together> {
+        Some(self)
     }
 
     fn to_device<const D: usize>(mut state: MuonState<D>, device: &Device) -> MuonState<D> {

@@ -9,6 +9,7 @@ mod problem;
 mod records;
 mod schedulers;
 mod schedules;
+mod together;
 
 #[path = "../../../scripts/golden/golden.rs"]
 mod golden;
