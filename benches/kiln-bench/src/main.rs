@@ -24,6 +24,8 @@ mod llama;
 mod operations;
 #[cfg(feature = "cuda")]
 mod paper;
+#[cfg(not(feature = "cuda"))]
+mod quantized;
 mod random;
 #[cfg(not(feature = "cuda"))]
 mod resnet;
@@ -65,5 +67,6 @@ fn on_cpu(filter: Vec<String>, list: bool) {
     operations::run(&mut bench, &device);
     training::run(&mut bench, &device);
     inference::run(&mut bench, &device);
+    quantized::run(&mut bench, &device);
     files::run(&mut bench, &device);
 }
