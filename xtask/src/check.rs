@@ -111,7 +111,8 @@ fn steps(list: bool) -> Vec<Step> {
     }
     steps.push(tests);
     // The tests above run plain code where the facade's features `linalg` and `signal` turn on libraries.
-    let libraries = ["test", "-p", "kiln-tensor", "--features", "cpu,faer,rustfft", "--test", "main", "--", "linalg", "signal", "second"];
+    let libraries =
+        ["test", "-p", "kiln-tensor", "--features", "cpu,faer,rustfft", "--test", "main", "--", "linalg", "signal", "host_operations", "second"];
     steps.push(cargo("linalg and signal by libraries", &libraries));
     steps.push(cargo("a migrated program with libraries", &["test", "-p", "migrated", "--features", "libraries"]));
     steps
