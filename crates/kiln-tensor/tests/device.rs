@@ -173,3 +173,79 @@ fn tell_the_default_device() {
         }
     }
 }
+
+#[test]
+fn flushing_starts_what_is_recorded_and_waits_for_nothing() {
+    let (device, counts) = crate::counting::counting();
+    let x = kiln_tensor::Tensor::<1>::ones([3], &device) + 1.0;
+    assert_eq!((counts.runs(), counts.syncs()), (0, 0), "recording runs nothing");
+    device.flush().unwrap();
+    assert_eq!((counts.runs(), counts.syncs()), (1, 0), "a flush runs and does not wait");
+    device.sync().unwrap();
+    assert_eq!((counts.runs(), counts.syncs()), (1, 1), "a sync waits");
+    assert_eq!(x.try_into_vec_as::<f32>().unwrap(), [2.0; 3]);
+    assert_eq!(counts.runs(), 1, "what was run is not run again");
+}
+
+#[test]
+fn a_cleanup_forgets_programs_and_keeps_tensors() {
+    for device in [compiled(), crate::cpu()] {
+        let step = |x: &kiln_tensor::Tensor<1>| {
+            let y = x.clone().exp() * 2.0;
+            device.sync().unwrap();
+            y
+        };
+        let x = kiln_tensor::Tensor::<1>::ones([5], &device) * 0.0;
+        device.sync().unwrap();
+        let before = step(&x);
+        let compiles = || device.trace_stats().compiles;
+        let known = compiles();
+        drop(step(&x));
+        let pending = x.clone() + 3.0;
+        assert_eq!(compiles(), known, "a known program is not compiled again");
+        device.memory_cleanup();
+        let cleaned = compiles();
+        let after = step(&x);
+        assert_eq!(compiles(), cleaned + 1, "a cleanup forgets programs");
+        for (y, value) in [(before, 2.0), (after, 2.0), (pending, 3.0), (x.clone(), 0.0)] {
+            assert_eq!(y.try_into_vec_as::<f32>().unwrap(), [value; 5]);
+        }
+    }
+}
+
+#[test]
+fn what_a_device_supports_is_what_it_computes() {
+    use kiln_tensor::DType as D;
+    let all = [
+        D::F64,
+        D::F32,
+        D::Flex32,
+        D::F16,
+        D::BF16,
+        D::I64,
+        D::I32,
+        D::I16,
+        D::I8,
+        D::U64,
+        D::U32,
+        D::U16,
+        D::U8,
+        D::Bool(kiln_tensor::BoolStore::Native),
+    ];
+    for device in [compiled(), crate::cpu(), Device::reference()] {
+        for dtype in all {
+            assert!(device.supports_dtype(dtype), "{dtype:?} on {device:?}");
+            let data = kiln_tensor::TensorData::from([1.0f32, 0.0]).convert_dtype(dtype);
+            let read = match dtype {
+                D::F64 | D::F32 | D::Flex32 | D::F16 | D::BF16 => {
+                    kiln_tensor::Tensor::<1>::from_data(data.clone(), (&device, dtype)).abs().into_data()
+                }
+                D::Bool(_) => {
+                    kiln_tensor::Tensor::<1, kiln_tensor::Bool>::from_data(data.clone(), (&device, dtype)).bool_not().bool_not().into_data()
+                }
+                _ => kiln_tensor::Tensor::<1, kiln_tensor::Int>::from_data(data.clone(), (&device, dtype)).abs().into_data(),
+            };
+            assert_eq!((read.dtype(), read.iter::<f64>().collect::<Vec<_>>()), (dtype, vec![1.0, 0.0]), "{device:?}");
+        }
+    }
+}

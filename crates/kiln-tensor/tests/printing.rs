@@ -2,7 +2,7 @@
 
 use std::sync::RwLock;
 
-use kiln_tensor::{BoolStore, DType, Int, Tensor, TensorData, bf16, f16};
+use kiln_tensor::{BoolStore, DType, Int, PrintOptions, Tensor, TensorData, bf16, f16, set_print_options};
 
 use crate::counting::counting;
 
@@ -72,4 +72,55 @@ fn only_what_is_shown_of_a_large_tensor_is_read() {
     assert!(text.contains("shape:  [300, 4, 50],"));
     let small = Tensor::<1, Int>::arange(0..10, &device);
     assert!(small.to_string().contains("[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"));
+}
+
+/// The text under some options.
+fn under(options: PrintOptions, data: &TensorData) -> String {
+    let _options = OPTIONS.write().unwrap();
+    set_print_options(options);
+    let text = data.to_string();
+    set_print_options(PrintOptions::default());
+    text
+}
+
+#[test]
+fn every_type_prints_its_values() {
+    use DType::*;
+    for (dtype, expected) in [
+        (F64, "[1.0, 0.0, 2.0]"),
+        (F32, "[1.0, 0.0, 2.0]"),
+        (F16, "[1.0, 0.0, 2.0]"),
+        (BF16, "[1.0, 0.0, 2.0]"),
+        (Flex32, "[1.0, 0.0, 2.0]"),
+        (I64, "[1, 0, 2]"),
+        (I32, "[1, 0, 2]"),
+        (I16, "[1, 0, 2]"),
+        (I8, "[1, 0, 2]"),
+        (U64, "[1, 0, 2]"),
+        (U32, "[1, 0, 2]"),
+        (U16, "[1, 0, 2]"),
+        (U8, "[1, 0, 2]"),
+        (Bool(BoolStore::Native), "[true, false, true]"),
+        (Bool(BoolStore::U8), "[true, false, true]"),
+    ] {
+        check(TensorData::from([1.0f64, 0.0, 2.0]).convert_dtype(dtype), expected);
+    }
+    check(TensorData::from([i64::MIN, i64::MAX]), "[-9223372036854775808, 9223372036854775807]");
+    check(TensorData::from([u64::MAX]), "[18446744073709551615]");
+}
+
+#[test]
+fn options_choose_when_what_and_how_exactly_values_are_shown() {
+    let options = |threshold, edge_items, precision| PrintOptions { threshold, edge_items, precision };
+    let numbers = TensorData::new((0..12).map(|i| i as f32 / 3.0).collect::<Vec<_>>(), [2, 6]);
+    // At the threshold everything is shown, beyond it the ends of each axis that is longer than both ends.
+    assert_eq!(under(options(12, 1, Some(1)), &numbers), "[[0.0, 0.3, 0.7, 1.0, 1.3, 1.7],\n [2.0, 2.3, 2.7, 3.0, 3.3, 3.7]]");
+    assert_eq!(under(options(11, 1, Some(1)), &numbers), "[[0.0, ..., 1.7],\n [2.0, ..., 3.7]]");
+    assert_eq!(under(options(11, 2, Some(2)), &numbers), "[[0.00, 0.33, ..., 1.33, 1.67],\n [2.00, 2.33, ..., 3.33, 3.67]]");
+    assert_eq!(under(options(11, 3, Some(0)), &numbers), "[[0, 0, 1, 1, 1, 2],\n [2, 2, 3, 3, 3, 4]]");
+    let special = TensorData::from([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e30, 1.5]);
+    assert_eq!(under(options(3, 2, Some(2)), &special), "[NaN, inf, ..., 1000000015047466219876688855040.00, 1.50]");
+    let cube = TensorData::new((0..27).collect::<Vec<i32>>(), [3, 3, 3]);
+    assert_eq!(under(options(26, 1, Some(2)), &cube), "[[[0, ..., 2],\n  ...,\n  [6, ..., 8]],\n ...,\n [[18, ..., 20],\n  ...,\n  [24, ..., 26]]]");
+    check(TensorData::new(Vec::<f32>::new(), [0, 3]), "[]");
 }
