@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+#[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod groups;
 pub mod index;

@@ -2,6 +2,7 @@
 pub(crate) mod attention;
 pub(crate) mod contraction;
 pub(crate) mod conv;
+mod convert;
 pub(crate) mod copy;
 pub(crate) mod element;
 pub(crate) mod fused;

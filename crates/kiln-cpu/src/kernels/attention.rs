@@ -9,13 +9,15 @@ mod forward;
 mod rows;
 
 use alloc::boxed::Box;
+use core::marker::PhantomData;
 use core::ops::Range;
 
 use kiln_ir::kernel::{AttentionKernel, AttentionOperand};
 use kiln_ir::{Affine, DType, Program};
 
+use super::convert::{narrow_row, widen_row};
 use super::element::{BF16, Element, F16, Wide};
-use super::vector::Body;
+use super::vector::{Body, vectorize};
 use super::{Frame, Prepared};
 use crate::contract::micro::{Kernels, Scalar, Tile};
 use crate::contract::{ParallelFor, Serial};
@@ -117,28 +119,7 @@ impl Prepared for Attention {
 
     unsafe fn run(&self, frame: &Frame<'_>, pieces: Range<usize>) {
         // SAFETY: as the caller's.
-        unsafe {
-            with_float!(self.kernel.dtype, T, E => {
-                if self.is_alone() {
-                    if !pieces.is_empty() {
-                        self.in_parts::<T, E>(frame, &Serial);
-                    }
-                } else if self.grad {
-                    pieces.for_each(|line| self.backward::<T, E>(frame, line, 0, core::ptr::null_mut()));
-                } else {
-                    let chunks = self.rows.div_ceil(self.chunk);
-                    for piece in pieces {
-                        let (line, first) = (piece / chunks, piece % chunks * self.chunk);
-                        let rows = first..(first + self.chunk).min(self.rows);
-                        if self.rows <= FEW {
-                            self.decode::<T, E>(frame, line, 0, core::ptr::null_mut());
-                        } else {
-                            self.forward::<T, E>(frame, line, rows);
-                        }
-                    }
-                }
-            })
-        }
+        unsafe { with_float!(self.kernel.dtype, T, E => self.run_pieces(Stored::<E>::of::<T>(), frame, pieces)) }
     }
 
     fn is_alone(&self) -> bool {
@@ -149,7 +130,7 @@ impl Prepared for Attention {
         // SAFETY: as the caller's.
         unsafe {
             if self.is_alone() {
-                with_float!(self.kernel.dtype, T, E => self.in_parts::<T, E>(frame, pool))
+                with_float!(self.kernel.dtype, T, E => self.in_parts(Stored::<E>::of::<T>(), frame, pool))
             } else {
                 pool.split(self.pieces(), 1, self.work(), &|range| self.run(frame, range));
             }
@@ -158,8 +139,33 @@ impl Prepared for Attention {
 }
 
 impl Attention {
+    /// Runs some pieces.
+    unsafe fn run_pieces<E: Float>(&self, stored: &Stored<E>, frame: &Frame<'_>, pieces: Range<usize>) {
+        // SAFETY: as the caller's.
+        unsafe {
+            if self.is_alone() {
+                if !pieces.is_empty() {
+                    self.in_parts(stored, frame, &Serial);
+                }
+            } else if self.grad {
+                pieces.for_each(|line| self.backward(stored, frame, line, 0, core::ptr::null_mut()));
+            } else {
+                let chunks = self.rows.div_ceil(self.chunk);
+                for piece in pieces {
+                    let (line, first) = (piece / chunks, piece % chunks * self.chunk);
+                    let rows = first..(first + self.chunk).min(self.rows);
+                    if self.rows <= FEW {
+                        self.decode(stored, frame, line, 0, core::ptr::null_mut());
+                    } else {
+                        self.forward(stored, frame, line, rows);
+                    }
+                }
+            }
+        }
+    }
+
     /// Runs every part of every line, then puts the parts together.
-    unsafe fn in_parts<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, pool: &dyn ParallelFor) {
+    unsafe fn in_parts<E: Float>(&self, stored: &Stored<E>, frame: &Frame<'_>, pool: &dyn ParallelFor) {
         let lines = self.kernel.heads[0] * self.kernel.heads[2];
         let size = if self.grad { self.partial_gradient() } else { self.partial_output() };
         let held = crate::contract::scratch::Scratch::take(lines * self.parts * size * core::mem::size_of::<E>());
@@ -170,14 +176,14 @@ impl Attention {
             pool.run(lines * self.parts, &|i| {
                 let (line, part) = (i / self.parts, i % self.parts);
                 if self.grad {
-                    self.backward::<T, E>(frame, line, part, at(line, part));
+                    self.backward(stored, frame, line, part, at(line, part));
                 } else {
-                    self.decode::<T, E>(frame, line, part, at(line, part));
+                    self.decode(stored, frame, line, part, at(line, part));
                 }
             });
             pool.run(lines, &|line| {
                 let all = core::slice::from_raw_parts_mut(at(line, 0), self.parts * size);
-                if self.grad { self.join_gradient::<T, E>(frame, line, all) } else { self.join::<T, E>(frame, line, all) }
+                if self.grad { self.join_gradient(stored, frame, line, all) } else { self.join(stored, frame, line, all) }
             });
         }
     }
@@ -204,9 +210,60 @@ impl Attention {
     }
 }
 
-/// Whether some strided rows hold finite numbers only.
-struct Finite<T> {
-    from: *const T,
+/// How the elements of operands and results are stored, for code that is compiled once for what is computed in.
+struct Stored<E> {
+    /// Bytes of an element.
+    size: isize,
+    /// Whether elements are of the type that is computed in.
+    plain: bool,
+    /// Reads a row: its first element, their distance, where to, how many.
+    load: unsafe fn(*const u8, isize, *mut E, usize),
+    /// Writes a row: from where, its first element, their distance, how many.
+    store: unsafe fn(*const E, *mut u8, isize, usize),
+    /// Whether rows are finite.
+    finite: unsafe fn(Rows) -> bool,
+    /// A row and a block of keys of the forward pass for few rows.
+    step: unsafe fn(decode::Step<E>),
+}
+
+impl<E: Float> Stored<E> {
+    fn of<T: Element<Wide = E>>() -> &'static Self {
+        const {
+            &Stored {
+                size: size_of::<T>() as isize,
+                plain: T::PLAIN,
+                load: load::<T>,
+                store: store::<T>,
+                finite: finite::<T, E>,
+                step: decode::step::<T, E>,
+            }
+        }
+    }
+}
+
+/// # Safety
+/// Both sides have `n` elements.
+unsafe fn load<T: Element>(from: *const u8, step: isize, to: *mut T::Wide, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { widen_row(from.cast::<T>(), step, to, n) }
+}
+
+/// # Safety
+/// Both sides have `n` elements.
+unsafe fn store<T: Element>(from: *const T::Wide, to: *mut u8, step: isize, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { narrow_row(from, to.cast::<T>(), step, n) }
+}
+
+/// # Safety
+/// The rows are readable.
+unsafe fn finite<T: Element<Wide = E>, E: Float>(rows: Rows) -> bool {
+    vectorize(Finite::<T>(rows, PhantomData))
+}
+
+/// Strided rows.
+struct Rows {
+    from: *const u8,
     /// Distance between rows, and between the elements of one.
     row: isize,
     step: isize,
@@ -214,25 +271,30 @@ struct Finite<T> {
     width: usize,
 }
 
+/// Whether some strided rows hold finite numbers only.
+struct Finite<T>(Rows, PhantomData<T>);
+
 impl<T: Element<Wide = E>, E: Float> Body for Finite<T> {
     type Out = bool;
+    const WIDE: bool = false;
 
     #[inline(always)]
     fn run<A: Arith>(self) -> bool {
+        let Rows { from, row, step, rows, width } = self.0;
         let zero = <E as Wide>::ZERO;
         let mut lanes = [zero; 16];
-        for r in 0..self.rows {
-            let row = self.from.wrapping_offset(r as isize * self.row);
+        for r in 0..rows {
+            let row = from.cast::<T>().wrapping_offset(r as isize * row);
             // SAFETY: the maker's promise: all of these elements are readable.
             unsafe {
-                if self.step == 1 && self.width > 0 {
-                    let mut chunks = core::slice::from_raw_parts(row, self.width).chunks_exact(16);
+                if step == 1 && width > 0 {
+                    let mut chunks = core::slice::from_raw_parts(row, width).chunks_exact(16);
                     for chunk in &mut chunks {
                         lanes.iter_mut().zip(chunk).for_each(|(sum, x)| *sum = *sum + x.widen() * zero);
                     }
                     chunks.remainder().iter().for_each(|x| lanes[0] = lanes[0] + x.widen() * zero);
                 } else {
-                    (0..self.width).for_each(|i| lanes[0] = lanes[0] + (*row.wrapping_offset(i as isize * self.step)).widen() * zero);
+                    (0..width).for_each(|i| lanes[0] = lanes[0] + (*row.wrapping_offset(i as isize * step)).widen() * zero);
                 }
             }
         }
@@ -245,13 +307,15 @@ impl Attention {
     /// Lets the values `keys` take part in a row with weights of zero: what is not finite gives NaN.
     ///
     /// # Safety
-    /// As for [`Prepared::run`]; `out` has the width of a value.
-    unsafe fn add_hidden<T: Element<Wide = E>, E: Float>(&self, value: &View<'_, T>, at: [usize; 2], keys: Range<usize>, out: *mut E) {
+    /// As for [`Prepared::run`]; `out` and `held` have the width of a value.
+    unsafe fn add_hidden<E: Float>(&self, stored: &Stored<E>, value: &View<'_>, at: [usize; 2], keys: Range<usize>, held: *mut E, out: *mut E) {
         for s in keys {
-            let row = value.at(&[at[0], at[1], s]);
-            for e in 0..self.kernel.width[1] {
-                // SAFETY: as the caller's.
-                unsafe { *out.add(e) = *out.add(e) + (*row.wrapping_offset(e as isize * value.step(3))).widen() * <E as Wide>::ZERO };
+            // SAFETY: as the caller's.
+            unsafe {
+                (stored.load)(value.at(&[at[0], at[1], s]), value.step(3), held, self.kernel.width[1]);
+                for e in 0..self.kernel.width[1] {
+                    *out.add(e) = *out.add(e) + *held.add(e) * <E as Wide>::ZERO;
+                }
             }
         }
     }
@@ -270,47 +334,29 @@ impl<E> Shared<E> {
 }
 
 /// A 4-axis operand at run time.
-struct View<'a, T> {
-    ptr: *mut T,
+struct View<'a> {
+    ptr: *mut u8,
+    /// Bytes of an element.
+    size: isize,
     index: &'a Affine,
 }
 
-impl<'a, T> View<'a, T> {
-    fn new(o: &'a AttentionOperand, frame: &Frame<'_>) -> Self {
-        View { ptr: frame.ptr::<T>(o.buf).wrapping_offset(o.index.origin(frame.args)), index: &o.index }
+impl<'a> View<'a> {
+    fn new(o: &'a AttentionOperand, frame: &Frame<'_>, size: isize) -> Self {
+        View { ptr: frame.ptr::<u8>(o.buf).wrapping_offset(o.index.origin(frame.args) * size), size, index: &o.index }
     }
 
     /// The element at coordinates `i` (the axes not given are 0).
     #[inline(always)]
-    fn at(&self, i: &[usize]) -> *mut T {
+    fn at(&self, i: &[usize]) -> *mut u8 {
         let offset: isize = self.index.coeffs.iter().zip(i).map(|(c, i)| c * *i as isize).sum();
-        self.ptr.wrapping_offset(offset)
+        self.ptr.wrapping_offset(offset * self.size)
     }
 
     /// Distance of neighbours along an axis.
     #[inline(always)]
     fn step(&self, axis: usize) -> isize {
         self.index.coeffs[axis]
-    }
-}
-
-/// Copies a strided row into adjacent wide elements.
-///
-/// # Safety
-/// Both sides have `n` elements.
-#[inline(always)]
-unsafe fn load_row<T: Element>(from: *const T, step: isize, to: *mut T::Wide, n: usize) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if step == 1 {
-            for i in 0..n {
-                *to.add(i) = (*from.add(i)).widen();
-            }
-        } else {
-            for i in 0..n {
-                *to.add(i) = (*from.wrapping_offset(i as isize * step)).widen();
-            }
-        }
     }
 }
 

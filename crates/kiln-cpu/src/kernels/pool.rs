@@ -15,6 +15,7 @@ use kiln_ir::kernel::{PoolKernel, PoolKind};
 use kiln_ir::op::PoolAttrs;
 
 use self::forward::Forward;
+use super::convert::{narrow_row, widen_row};
 use super::element::{Element, Wide, with_element};
 use super::vector::{Body, vectorize};
 use super::{Frame, Prepared};
@@ -124,73 +125,81 @@ impl Pools {
         (self.axes.iter().map(|a| a.size).product(), self.axes.iter().map(|a| a.out).product())
     }
 
+    /// The planes `pieces` of a pool of floats, or of its gradient. Half types are computed in planes of `f32`.
     unsafe fn typed<T: Element>(&self, frame: &Frame<'_>, pieces: Range<usize>) {
         let k = &self.kernel;
         let (x_plane, y_plane) = self.sizes();
-        let width = self.axes[2].out;
         let grad = matches!(k.kind, PoolKind::MaxGrad | PoolKind::AvgGrad);
-        let wide_plane = grad && !T::PLAIN;
-        let held = Scratch::take(width * (core::mem::size_of::<T::Wide>() + 8) + 64 + if wide_plane { 4 * x_plane } else { 0 });
+        let (read, written) = if grad { (y_plane, x_plane) } else { (x_plane, y_plane) };
+        let (width, size) = (self.axes[2].out, size_of::<T::Wide>());
+        let held = Scratch::take(width * (size + 8) + 64 + if T::PLAIN { 0 } else { size * (read + written) });
         let row: *mut T::Wide = held.ptr();
-        // SAFETY: the scratch has room for a row of values, a row of indices and, for half types, a plane of sums.
+        // SAFETY: the scratch has room for a row of values, a row of indices and, for half types, both planes.
         unsafe {
-            let places = held.ptr::<u8>().add((width * core::mem::size_of::<T::Wide>()).next_multiple_of(8)).cast::<i32>();
-            let sums = places.add(width.next_multiple_of(2)).cast::<T::Wide>();
+            let places = held.ptr::<u8>().add((width * size).next_multiple_of(8)).cast::<i32>();
+            let planes = places.add(width.next_multiple_of(2)).cast::<T::Wide>();
             for plane in pieces {
-                let input = frame.ptr::<T>(k.input);
-                let output = frame.ptr::<T>(k.output);
+                let input = frame.ptr::<T>(k.input).add(plane * read).cast_const();
+                let output = frame.ptr::<T>(k.output).add(plane * written);
                 let indices = k.indices.map(|b| frame.ptr::<i64>(b).add(plane * y_plane));
-                match k.kind {
-                    PoolKind::Max | PoolKind::Avg => vectorize(Forward {
-                        pool: self,
-                        x: input.add(plane * x_plane).cast_const(),
-                        y: output.add(plane * y_plane),
-                        indices,
-                        row,
-                        places,
-                    }),
-                    PoolKind::MaxGrad | PoolKind::AvgGrad => {
-                        let (dy, dx) = (input.add(plane * y_plane).cast_const(), output.add(plane * x_plane));
-                        if !T::PLAIN {
-                            vectorize(Backward { pool: self, dy, dx: sums, indices, row, frame });
-                            for i in 0..x_plane {
-                                *dx.add(i) = T::narrow(*sums.add(i));
-                            }
-                        } else {
-                            vectorize(Backward { pool: self, dy, dx, indices, row, frame });
-                        }
-                    }
-                    PoolKind::Fold => {}
+                if T::PLAIN {
+                    self.plane(frame, Plane { from: input.cast::<T::Wide>(), to: output.cast::<T::Wide>(), indices, row, places });
+                } else {
+                    let (from, to) = (planes, planes.add(read));
+                    widen_row(input, 1, from, read);
+                    self.plane(frame, Plane { from, to, indices, row, places });
+                    narrow_row(to, output, 1, written);
                 }
             }
         }
     }
+
+    /// One plane.
+    ///
+    /// # Safety
+    /// The plane's pointers have the sizes of the kernel.
+    unsafe fn plane<W: Wide>(&self, frame: &Frame<'_>, plane: Plane<W>) {
+        match self.kernel.kind {
+            PoolKind::Max | PoolKind::Avg => vectorize(Forward { pool: self, plane }),
+            PoolKind::MaxGrad | PoolKind::AvgGrad => vectorize(Backward { pool: self, plane, frame }),
+            PoolKind::Fold => {}
+        }
+    }
 }
 
-/// Gradients of one plane, into elements of type `D`.
-struct Backward<'a, T: Element, D> {
-    pool: &'a Pools,
-    dy: *const T,
-    dx: *mut D,
+/// Where a plane, whose elements are fewer than 2^31, is read and written.
+struct Plane<W> {
+    from: *const W,
+    to: *mut W,
     indices: Option<*mut i64>,
-    row: *mut T::Wide,
+    /// A row of results.
+    row: *mut W,
+    /// A row of indices.
+    places: *mut i32,
+}
+
+/// Gradients of one plane.
+struct Backward<'a, W> {
+    pool: &'a Pools,
+    plane: Plane<W>,
     frame: &'a Frame<'a>,
 }
 
-impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
+impl<W: Wide> Body for Backward<'_, W> {
     type Out = ();
-    const WIDE: bool = T::PLAIN && size_of::<T>() == 4;
+    const WIDE: bool = size_of::<W>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
         let [depth, height, width] = &self.pool.axes;
         let (x_plane, y_plane) = self.pool.sizes();
+        let Plane { from: dy, to: dx, indices, row, .. } = self.plane;
         // SAFETY: as in `Forward`; indices are checked.
         unsafe {
-            let dx = core::slice::from_raw_parts_mut(self.dx, x_plane);
-            dx.fill(D::narrow(T::Wide::ZERO));
+            let dx = core::slice::from_raw_parts_mut(dx, x_plane);
+            dx.fill(W::ZERO);
             if self.pool.kernel.kind == PoolKind::MaxGrad {
-                let Some(indices) = self.indices else { return };
+                let Some(indices) = indices else { return };
                 for i in 0..y_plane {
                     let at = *indices.add(i);
                     // A negative index marks a window of padding alone.
@@ -199,18 +208,18 @@ impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
                             let message = format!("max_pool_grad: index {at} is out of range for axis 2 of size {x_plane}");
                             return self.frame.failure.report(message);
                         };
-                        *to = D::narrow(to.widen().add((*self.dy.add(i)).widen()));
+                        *to = to.add(*dy.add(i));
                     }
                 }
                 return;
             }
-            let row = core::slice::from_raw_parts_mut(self.row, width.out);
+            let row = core::slice::from_raw_parts_mut(row, width.out);
             for d in 0..depth.out {
                 for h in 0..height.out {
-                    let dy = self.dy.add((d * height.out + h) * width.out);
+                    let dy = dy.add((d * height.out + h) * width.out);
                     let count = depth.counts[d] as usize * height.counts[h] as usize;
                     for (w, r) in row.iter_mut().enumerate() {
-                        *r = (*dy.add(w)).widen().over(count * width.counts[w] as usize);
+                        *r = (*dy.add(w)).over(count * width.counts[w] as usize);
                     }
                     let (d0, d1) = depth.inside[d];
                     let (h0, h1) = height.inside[h];
@@ -227,7 +236,7 @@ impl<T: Element, D: Element<Wide = T::Wide>> Body for Backward<'_, T, D> {
                                     ($step:expr) => {
                                         for (i, r) in row[w0..w1].iter().enumerate() {
                                             let to = to.add(i * $step);
-                                            *to = D::narrow((*to).widen().add(*r));
+                                            *to = (*to).add(*r);
                                         }
                                     };
                                 }

@@ -4,6 +4,7 @@ use core::ops::Range;
 use kiln_ir::ScanOp;
 use kiln_ir::kernel::ScanKernel;
 
+use super::convert::{narrow_row, widen_row};
 use super::element::{Element, Wide, with_element};
 use super::vector::{Body, vectorize};
 use super::{Frame, Prepared};
@@ -18,6 +19,8 @@ const SIDE: usize = 64;
 const STEP: usize = 16;
 /// See [`STEP`].
 const GROUP: usize = 4;
+/// Elements of half types that are scanned at a time: some [`STEP`]s.
+const ROW: usize = 32 * STEP;
 /// Elements of a chunk of a long line, which is scanned in two passes.
 const CHUNK: usize = 16 << 10;
 
@@ -72,7 +75,8 @@ impl Scan {
         let (x, out) = (frame.ptr::<T>(k.x).cast_const(), frame.ptr::<T>(k.out));
         for piece in pieces {
             if inner == 1 {
-                vectorize(Adjacent { op: k.op, x: x.wrapping_add(piece * n), out: out.wrapping_add(piece * n), n, before: None, store: true });
+                // SAFETY: a piece is a line of both buffers.
+                unsafe { adjacent(k.op, x.wrapping_add(piece * n), out.wrapping_add(piece * n), n, None, true) };
                 continue;
             }
             let blocks = inner.div_ceil(SIDE);
@@ -108,28 +112,54 @@ impl<T: Element> Line<T> {
     /// Scans a chunk of the line that begins at `first` from an earlier total, storing it or not; gives the last value.
     fn scan(&self, first: usize, range: Range<usize>, before: Option<T::Wide>, store: bool) -> T::Wide {
         let at = first + range.start;
-        vectorize(Adjacent { op: self.op, x: self.x.wrapping_add(at), out: self.out.wrapping_add(at), n: range.len(), before, store })
+        // SAFETY: the range lies in the line.
+        unsafe { adjacent(self.op, self.x.wrapping_add(at), self.out.wrapping_add(at), range.len(), before, store) }
     }
 }
 
+/// Scans `n` adjacent elements from an earlier total if there is one, storing them or not; gives the last value. Half types go through rows of `f32`.
+///
+/// # Safety
+/// Both sides have `n` elements.
+unsafe fn adjacent<T: Element>(op: ScanOp, x: *const T, out: *mut T, n: usize, before: Option<T::Wide>, store: bool) -> T::Wide {
+    if T::PLAIN {
+        return vectorize(Adjacent { op, x: x.cast::<T::Wide>(), out: out.cast::<T::Wide>(), n, before, store });
+    }
+    let mut row = [T::Wide::ZERO; ROW];
+    let row = row.as_mut_ptr();
+    let mut total = before;
+    for first in (0..n).step_by(ROW) {
+        let len = ROW.min(n - first);
+        // SAFETY: as the caller's; a row has room for `len` elements.
+        unsafe {
+            widen_row(x.add(first), 1, row, len);
+            total = Some(vectorize(Adjacent { op, x: row.cast_const(), out: row, n: len, before: total, store }));
+            if store {
+                narrow_row(row.cast_const(), out.add(first), 1, len);
+            }
+        }
+    }
+    total.unwrap_or(T::Wide::ZERO)
+}
+
 /// Adjacent elements, scanned from an earlier total if there is one.
-struct Adjacent<T: Element> {
+struct Adjacent<W> {
     op: ScanOp,
-    x: *const T,
-    out: *mut T,
+    x: *const W,
+    out: *mut W,
     n: usize,
-    before: Option<T::Wide>,
+    before: Option<W>,
     store: bool,
 }
 
-impl<T: Element> Body for Adjacent<T> {
-    type Out = T::Wide;
+impl<W: Wide> Body for Adjacent<W> {
+    type Out = W;
     const WIDE: bool = false;
-    const ONCE: bool = !T::FLOAT;
+    const ONCE: bool = !W::FLOAT;
 
     #[inline(always)]
-    fn run<A: Arith>(self) -> T::Wide {
-        if !T::FLOAT {
+    fn run<A: Arith>(self) -> W {
+        if !W::FLOAT {
             let op = self.op;
             return self.steps(|a, x| step(op, a, x));
         }
@@ -142,19 +172,19 @@ impl<T: Element> Body for Adjacent<T> {
     }
 }
 
-impl<T: Element> Adjacent<T> {
+impl<W: Wide> Adjacent<W> {
     #[inline(always)]
-    fn steps(self, f: impl Fn(T::Wide, T::Wide) -> T::Wide) -> T::Wide {
+    fn steps(self, f: impl Fn(W, W) -> W) -> W {
         let mut acc = self.before;
         let mut i = 0;
         // SAFETY: the maker's promise: `n` elements on both sides.
         unsafe {
             // Sums of integers wait one cycle for each other, so that plain steps do.
-            if T::FLOAT {
+            if W::FLOAT {
                 while i + STEP <= self.n {
-                    let mut v = [T::Wide::ZERO; STEP];
+                    let mut v = [W::ZERO; STEP];
                     for (k, v) in v.iter_mut().enumerate() {
-                        *v = (*self.x.add(i + k)).widen();
+                        *v = *self.x.add(i + k);
                     }
                     for k in 1..GROUP {
                         for g in 0..STEP / GROUP {
@@ -175,23 +205,23 @@ impl<T: Element> Adjacent<T> {
                     acc = Some(v[STEP - 1]);
                     if self.store {
                         for (k, v) in v.iter().enumerate() {
-                            *self.out.add(i + k) = T::narrow(*v);
+                            *self.out.add(i + k) = *v;
                         }
                     }
                     i += STEP;
                 }
             }
             while i < self.n {
-                let x = (*self.x.add(i)).widen();
+                let x = *self.x.add(i);
                 let v = acc.map_or(x, |a| f(a, x));
                 if self.store {
-                    *self.out.add(i) = T::narrow(v);
+                    *self.out.add(i) = v;
                 }
                 acc = Some(v);
                 i += 1;
             }
         }
-        acc.unwrap_or(T::Wide::ZERO)
+        acc.unwrap_or(W::ZERO)
     }
 }
 

@@ -160,7 +160,7 @@ impl Scatter {
                     let to = part.block.add((i - part.rows.start) * part.pitch);
                     let from = values.wrapping_offset(v0 + (first + j) as isize * self.steps[1]);
                     let mut done = 0;
-                    self.inner.runs(part.cols.clone(), |at, n| {
+                    self.inner.runs(part.cols.clone(), &mut |at, n| {
                         combine(k.op, to.add(done), from.wrapping_offset(at[1]), value_step, n);
                         done += n;
                     });
@@ -175,7 +175,7 @@ impl Scatter {
             for j in 0..count {
                 let (ij, vj) = (i0 + j as isize * self.steps[0], v0 + j as isize * self.steps[1]);
                 let mut col = 0;
-                self.inner.runs(part.cols.clone(), |at, n| {
+                self.inner.runs(part.cols.clone(), &mut |at, n| {
                     let mut done = 0;
                     while good && done < n {
                         let len = BLOCK.min(n - done);

@@ -58,7 +58,7 @@ impl<const N: usize> Space<N> {
     }
 
     /// Calls `f` with the offsets of the first point and the number of points of every run along the innermost dimension within a range of flat indices.
-    pub fn runs(&self, range: core::ops::Range<usize>, mut f: impl FnMut([isize; N], usize)) {
+    pub fn runs(&self, range: core::ops::Range<usize>, f: &mut dyn FnMut([isize; N], usize)) {
         let inner = self.dims.last().copied().unwrap_or(1);
         let mut at = range.start;
         while at < range.end {

@@ -1,6 +1,8 @@
 //! The forward pass for few rows: bound by reading keys and values once, so these are streamed and never packed.
+use core::marker::PhantomData;
+
 use super::rows::{Extra, Rule, scores};
-use super::{Arena, Attention, Float, View, load_row};
+use super::{Arena, Attention, Float, Stored, View};
 use crate::contract::scratch::Scratch;
 use crate::kernels::Frame;
 use crate::kernels::element::{Element, Wide};
@@ -13,15 +15,15 @@ const KEYS: usize = 64;
 const LANES: usize = 32;
 
 /// One row and one block of keys.
-struct Step<T, E> {
+pub(super) struct Step<E> {
     query: *const E,
     width: usize,
     value_width: usize,
     /// First key, distance between keys and between their elements.
-    key: (*const T, isize, isize),
-    value: (*const T, isize, isize),
+    key: (*const u8, isize, isize),
+    value: (*const u8, isize, isize),
     keys: usize,
-    extra: Extra<T>,
+    extra: Extra<E>,
     rule: Rule<E>,
     max: *mut E,
     sum: *mut E,
@@ -61,24 +63,34 @@ unsafe fn dot<A: Arith, T: Element<Wide = E>, E: Float>(x: *const E, y: *const T
     }
 }
 
-impl<T: Element<Wide = E>, E: Float> Body for Step<T, E> {
+/// Handles a step whose keys and values are stored as `T`.
+///
+/// # Safety
+/// Operands and state have the extents given.
+pub(super) unsafe fn step<T: Element<Wide = E>, E: Float>(step: Step<E>) {
+    vectorize(Typed::<T, E>(step, PhantomData));
+}
+
+struct Typed<T, E>(Step<E>, PhantomData<T>);
+
+impl<T: Element<Wide = E>, E: Float> Body for Typed<T, E> {
     type Out = ();
     const WIDE: bool = size_of::<E>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        let zero = <E as Wide>::ZERO;
+        let (zero, step) = (<E as Wide>::ZERO, self.0);
         let mut weights = [zero; KEYS];
-        let weights = &mut weights[..self.keys];
+        let weights = &mut weights[..step.keys];
         // SAFETY: the maker's promise: operands and state have the extents given.
         unsafe {
-            let (key, key_row, key_step) = self.key;
+            let (key, key_row, key_step) = step.key;
             for (j, w) in weights.iter_mut().enumerate() {
-                *w = dot::<A, T, E>(self.query, key.wrapping_offset(j as isize * key_row), key_step, self.width);
+                *w = dot::<A, T, E>(step.query, key.cast::<T>().wrapping_offset(j as isize * key_row), key_step, step.width);
             }
-            scores::<A, T, E>(weights, self.rule, &self.extra);
+            scores::<A, E>(weights, step.rule, &step.extra);
             let found = weights.iter().copied().fold(E::LOWEST, |m, x| if x > m { x } else { m });
-            let (max, sum) = (&mut *self.max, &mut *self.sum);
+            let (max, sum) = (&mut *step.max, &mut *step.sum);
             let new = if found > *max { found } else { *max };
             let shift = if new == E::LOWEST { zero } else { new };
             let keep = Real::exp::<A>(*max - shift);
@@ -89,18 +101,18 @@ impl<T: Element<Wide = E>, E: Float> Body for Step<T, E> {
             }
             *sum = *sum * keep + total;
             *max = new;
-            if self.value_width == 0 {
+            if step.value_width == 0 {
                 return;
             }
-            let out = core::slice::from_raw_parts_mut(self.out, self.value_width);
+            let out = core::slice::from_raw_parts_mut(step.out, step.value_width);
             if keep != <E as Wide>::ONE {
                 out.iter_mut().for_each(|o| *o = *o * keep);
             }
-            let (value, value_row, value_step) = self.value;
+            let (value, value_row, value_step) = step.value;
             for (j, w) in weights.iter().enumerate() {
-                let v = value.wrapping_offset(j as isize * value_row);
+                let v = value.cast::<T>().wrapping_offset(j as isize * value_row);
                 if value_step == 1 {
-                    for (o, v) in out.iter_mut().zip(core::slice::from_raw_parts(v, self.value_width)) {
+                    for (o, v) in out.iter_mut().zip(core::slice::from_raw_parts(v, step.value_width)) {
                         *o = Real::fma::<A>(*w, v.widen(), *o);
                     }
                 } else {
@@ -123,15 +135,18 @@ impl Attention {
     ///
     /// # Safety
     /// As for [`crate::kernels::Prepared::run`]; `partial` has room for the state.
-    pub(super) unsafe fn decode<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, line: usize, part: usize, partial: *mut E) {
+    pub(super) unsafe fn decode<E: Float>(&self, stored: &Stored<E>, frame: &Frame<'_>, line: usize, part: usize, partial: *mut E) {
         let k = &self.kernel;
         let [width, value_width] = k.width;
         let n = self.rows;
-        let (q, key, value) = (View::<T>::new(&k.operands[0], frame), View::<T>::new(&k.operands[1], frame), View::<T>::new(&k.operands[2], frame));
-        let held = Scratch::take(Arena::bytes::<E>(n * width) + Arena::bytes::<E>(self.partial_output()));
+        let [q, key, value] = [0, 1, 2].map(|i| View::new(&k.operands[i], frame, stored.size));
+        let line_width = KEYS.max(value_width);
+        let held = Scratch::take(Arena::bytes::<E>(n * width) + Arena::bytes::<E>(self.partial_output()) + Arena::bytes::<E>(line_width));
         let mut arena = Arena { at: held.ptr() };
         let queries: *mut E = arena.take(n * width);
         let own: *mut E = arena.take(self.partial_output());
+        // A row of a bias, or of values.
+        let row: *mut E = arena.take(line_width);
         let state = if self.parts > 1 { partial } else { own };
         let keys = self.keys_of(part);
         // SAFETY: scratch and state have room; operands have the extents of the kernel.
@@ -139,7 +154,7 @@ impl Attention {
             let (max, sum, out) = (state, state.add(n), state.add(2 * n));
             for r in 0..n {
                 let [b, h, t, _] = self.position(line, r);
-                load_row(q.at(&[b, h, t]), q.step(3), queries.add(r * width), width);
+                (stored.load)(q.at(&[b, h, t]), q.step(3), queries.add(r * width), width);
                 *max.add(r) = E::LOWEST;
             }
             core::slice::from_raw_parts_mut(sum, n * (1 + value_width)).fill(<E as Wide>::ZERO);
@@ -152,14 +167,14 @@ impl Attention {
                     if seen == 0 {
                         continue;
                     }
-                    vectorize(Step::<T, E> {
+                    (stored.step)(Step {
                         query: queries.add(r * width),
                         width,
                         value_width,
-                        key: (key.at(&[b, g, first]), key.step(2), key.step(3)),
-                        value: (value.at(&[b, g, first]), value.step(2), value.step(3)),
+                        key: (key.at(&[b, g, first]).cast_const(), key.step(2), key.step(3)),
+                        value: (value.at(&[b, g, first]).cast_const(), value.step(2), value.step(3)),
                         keys: seen,
-                        extra: self.extra::<T>(frame, at).from(first),
+                        extra: self.extra(stored, frame, at, first..first + seen, row),
                         rule: self.rule(),
                         max: max.add(r),
                         sum: sum.add(r),
@@ -169,11 +184,11 @@ impl Attention {
             }
             for r in 0..n {
                 let [b, _, t, g] = self.position(line, r);
-                self.add_hidden(&value, [b, g], self.visible(t).clamp(keys.start, keys.end)..keys.end, out.add(r * value_width));
+                self.add_hidden(stored, &value, [b, g], self.visible(t).clamp(keys.start, keys.end)..keys.end, row, out.add(r * value_width));
             }
             if self.parts == 1 {
                 for r in 0..n {
-                    self.finish::<T, E>(frame, self.position(line, r), *max.add(r), *sum.add(r), out.add(r * value_width));
+                    self.finish(stored, frame, self.position(line, r), *max.add(r), *sum.add(r), out.add(r * value_width));
                 }
             }
         }
@@ -183,7 +198,7 @@ impl Attention {
     ///
     /// # Safety
     /// As for [`Attention::decode`].
-    pub(super) unsafe fn join<T: Element<Wide = E>, E: Float>(&self, frame: &Frame<'_>, line: usize, all: &mut [E]) {
+    pub(super) unsafe fn join<E: Float>(&self, stored: &Stored<E>, frame: &Frame<'_>, line: usize, all: &mut [E]) {
         let zero = <E as Wide>::ZERO;
         let (n, width, size) = (self.rows, self.kernel.width[1], self.partial_output());
         let (first, rest) = all.split_at_mut(size);
@@ -201,7 +216,7 @@ impl Attention {
                 }
             }
             // SAFETY: the first part's state holds the whole row now.
-            unsafe { self.finish::<T, E>(frame, self.position(line, r), first[r], first[n + r], first.as_ptr().add(place)) };
+            unsafe { self.finish(stored, frame, self.position(line, r), first[r], first[n + r], first.as_mut_ptr().add(place)) };
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Row operations of attention: from products to scores, the running softmax, and the derivative of the scores.
 use super::Float;
-use crate::kernels::element::{Element, Wide};
+use crate::kernels::element::Wide;
 use crate::kernels::vector::Body;
 use crate::math::{Arith, Real};
 
@@ -17,20 +17,9 @@ pub(super) struct Rule<E> {
 
 /// Additive bias and mask along a row of scores.
 #[derive(Clone, Copy)]
-pub(super) struct Extra<T> {
-    pub bias: Option<(*const T, isize)>,
+pub(super) struct Extra<E> {
+    pub bias: Option<(*const E, isize)>,
     pub mask: Option<(*const u8, isize)>,
-}
-
-impl<T> Extra<T> {
-    /// The same from key `key` on.
-    #[inline(always)]
-    pub fn from(&self, key: usize) -> Self {
-        Extra {
-            bias: self.bias.map(|(p, s)| (p.wrapping_offset(key as isize * s), s)),
-            mask: self.mask.map(|(p, s)| (p.wrapping_offset(key as isize * s), s)),
-        }
-    }
 }
 
 /// Turns products into scores, in place.
@@ -38,7 +27,7 @@ impl<T> Extra<T> {
 /// # Safety
 /// Bias and mask have an element for each of the row's.
 #[inline(always)]
-pub(super) unsafe fn scores<A: Arith, T: Element<Wide = E>, E: Float>(row: &mut [E], rule: Rule<E>, extra: &Extra<T>) {
+pub(super) unsafe fn scores<A: Arith, E: Float>(row: &mut [E], rule: Rule<E>, extra: &Extra<E>) {
     let zero = <E as Wide>::ZERO;
     if rule.cap == zero {
         for x in row.iter_mut() {
@@ -59,14 +48,14 @@ pub(super) unsafe fn scores<A: Arith, T: Element<Wide = E>, E: Float>(row: &mut 
 /// # Safety
 /// As for [`scores`].
 #[inline(always)]
-unsafe fn extras<T: Element<Wide = E>, E: Float>(row: &mut [E], extra: &Extra<T>) {
+unsafe fn extras<E: Float>(row: &mut [E], extra: &Extra<E>) {
     // SAFETY: the caller's promise.
     unsafe {
         if let Some((bias, step)) = extra.bias {
             if step == 1 {
-                row.iter_mut().enumerate().for_each(|(i, x)| *x = *x + (*bias.add(i)).widen());
+                row.iter_mut().enumerate().for_each(|(i, x)| *x = *x + *bias.add(i));
             } else {
-                row.iter_mut().enumerate().for_each(|(i, x)| *x = *x + (*bias.wrapping_offset(i as isize * step)).widen());
+                row.iter_mut().enumerate().for_each(|(i, x)| *x = *x + *bias.wrapping_offset(i as isize * step));
             }
         }
         if let Some((mask, step)) = extra.mask {
@@ -126,7 +115,7 @@ pub(super) struct Running<E> {
 }
 
 /// Turns a block of products into weights relative to the new maximum, and rescales what was summed before.
-pub(super) struct Softmax<'a, T, E> {
+pub(super) struct Softmax<'a, E> {
     /// Products, then weights: rows `pitch` apart.
     pub block: *mut E,
     pub pitch: usize,
@@ -135,12 +124,12 @@ pub(super) struct Softmax<'a, T, E> {
     /// Keys that each row sees, counted from the block's first.
     pub visible: &'a dyn Fn(usize) -> usize,
     /// Bias and mask of each row from the block's first key.
-    pub extra: &'a dyn Fn(usize) -> Extra<T>,
+    pub extra: &'a dyn Fn(usize) -> Extra<E>,
     pub rule: Rule<E>,
     pub running: Running<E>,
 }
 
-impl<T: Element<Wide = E>, E: Float> Body for Softmax<'_, T, E> {
+impl<E: Float> Body for Softmax<'_, E> {
     type Out = ();
     const WIDE: bool = size_of::<E>() == 4;
 
@@ -154,7 +143,7 @@ impl<T: Element<Wide = E>, E: Float> Body for Softmax<'_, T, E> {
                 let all = core::slice::from_raw_parts_mut(self.block.add(r * self.pitch), self.cols);
                 let (row, hidden) = all.split_at_mut(seen);
                 hidden.fill(zero);
-                scores::<A, T, E>(row, self.rule, &(self.extra)(r));
+                scores::<A, E>(row, self.rule, &(self.extra)(r));
                 let (max, sum) = (&mut *self.running.max.add(r), &mut *self.running.sum.add(r));
                 let found = largest(row);
                 let new = if found > *max { found } else { *max };
@@ -173,7 +162,7 @@ impl<T: Element<Wide = E>, E: Float> Body for Softmax<'_, T, E> {
 }
 
 /// Turns products of queries and keys into probabilities, and products of output gradients and values into derivatives of the products.
-pub(super) struct Derivative<'a, T, E> {
+pub(super) struct Derivative<'a, E> {
     /// Products of queries and keys, then probabilities.
     pub p: *mut E,
     /// Products of output gradients and values, then derivatives.
@@ -182,7 +171,7 @@ pub(super) struct Derivative<'a, T, E> {
     pub rows: usize,
     pub cols: usize,
     pub visible: &'a dyn Fn(usize) -> usize,
-    pub extra: &'a dyn Fn(usize) -> Extra<T>,
+    pub extra: &'a dyn Fn(usize) -> Extra<E>,
     pub rule: Rule<E>,
     /// Log of the row sums.
     pub lse: *const E,
@@ -190,7 +179,7 @@ pub(super) struct Derivative<'a, T, E> {
     pub delta: *const E,
 }
 
-impl<T: Element<Wide = E>, E: Float> Body for Derivative<'_, T, E> {
+impl<E: Float> Body for Derivative<'_, E> {
     type Out = ();
     const WIDE: bool = size_of::<E>() == 4;
 
@@ -215,7 +204,7 @@ impl<T: Element<Wide = E>, E: Float> Body for Derivative<'_, T, E> {
                 }
                 let extra = (self.extra)(r);
                 if self.rule.cap == zero {
-                    scores::<A, T, E>(p, self.rule, &extra);
+                    scores::<A, E>(p, self.rule, &extra);
                     for (p, ds) in p.iter_mut().zip(ds.iter_mut()) {
                         *p = Real::exp::<A>(*p - lse);
                         *ds = *p * (*ds - delta) * self.rule.scale;

@@ -1,43 +1,37 @@
 //! Forward pools of one plane.
 use kiln_ir::kernel::PoolKind;
 
-use super::Pools;
-use crate::kernels::element::{Element, Wide};
+use super::{Plane, Pools};
+use crate::kernels::element::Wide;
 use crate::kernels::vector::Body;
 use crate::math::Arith;
 
-/// One plane, whose elements are fewer than 2^31.
-pub(super) struct Forward<'a, T: Element> {
+/// The pool of one plane.
+pub(super) struct Forward<'a, W> {
     pub pool: &'a Pools,
-    pub x: *const T,
-    pub y: *mut T,
-    pub indices: Option<*mut i64>,
-    /// A row of results.
-    pub row: *mut T::Wide,
-    /// A row of indices.
-    pub places: *mut i32,
+    pub plane: Plane<W>,
 }
 
 /// A row of windows: its depth and height.
 type Row = [usize; 2];
 
-impl<T: Element> Body for Forward<'_, T> {
+impl<W: Wide> Body for Forward<'_, W> {
     type Out = ();
-    const WIDE: bool = T::PLAIN && size_of::<T>() == 4;
+    const WIDE: bool = size_of::<W>() == 4;
 
     #[inline(always)]
     fn run<A: Arith>(self) {
-        match (self.pool.kernel.kind == PoolKind::Avg, self.indices.is_some()) {
-            (true, _) => self.plane::<true, false>(),
-            (false, true) => self.plane::<false, true>(),
-            (false, false) => self.plane::<false, false>(),
+        match (self.pool.kernel.kind == PoolKind::Avg, self.plane.indices.is_some()) {
+            (true, _) => self.all::<true, false>(),
+            (false, true) => self.all::<false, true>(),
+            (false, false) => self.all::<false, false>(),
         }
     }
 }
 
-impl<T: Element> Forward<'_, T> {
+impl<W: Wide> Forward<'_, W> {
     #[inline(always)]
-    fn plane<const MEAN: bool, const WANTED: bool>(&self) {
+    fn all<const MEAN: bool, const WANTED: bool>(&self) {
         let [depth, height, _] = &self.pool.axes;
         for d in 0..depth.out {
             for h in 0..height.out {
@@ -78,9 +72,9 @@ impl<T: Element> Forward<'_, T> {
         let n = width.out;
         // SAFETY: the rows have room for every window; `windows` keeps places inside the input.
         unsafe {
-            let row = core::slice::from_raw_parts_mut(self.row, n);
-            let places = core::slice::from_raw_parts_mut(self.places, n);
-            row.fill(if MEAN { T::Wide::ZERO } else { T::Wide::LOWEST });
+            let row = core::slice::from_raw_parts_mut(self.plane.row, n);
+            let places = core::slice::from_raw_parts_mut(self.plane.places, n);
+            row.fill(if MEAN { W::ZERO } else { W::LOWEST });
             places.fill(-1);
             self.lines(at, |line| {
                 for (kw, &(w0, w1)) in width.windows.iter().enumerate() {
@@ -90,23 +84,23 @@ impl<T: Element> Forward<'_, T> {
                     let (w0, w1) = (w0 as usize, w1 as usize);
                     let first = line + width.place(w0, kw);
                     let (row, places) = (&mut row[w0..w1], &mut places[w0..w1]);
-                    let x = self.x.add(first);
+                    let x = self.plane.from.add(first);
                     macro_rules! walk {
                         ($step:expr) => {
                             if MEAN {
                                 for (i, r) in row.iter_mut().enumerate() {
-                                    *r = r.add((*x.add(i * $step)).widen());
+                                    *r = r.add(*x.add(i * $step));
                                 }
                             } else if WANTED {
                                 for (i, (r, p)) in row.iter_mut().zip(places.iter_mut()).enumerate() {
-                                    let v = (*x.add(i * $step)).widen();
+                                    let v = *x.add(i * $step);
                                     let take = v.beats(*r) | (*p < 0);
                                     *r = if take { v } else { *r };
                                     *p = if take { first as i32 + (i * $step) as i32 } else { *p };
                                 }
                             } else {
                                 for (i, r) in row.iter_mut().enumerate() {
-                                    *r = r.larger((*x.add(i * $step)).widen());
+                                    *r = r.larger(*x.add(i * $step));
                                 }
                             }
                         };
@@ -119,18 +113,18 @@ impl<T: Element> Forward<'_, T> {
                 }
             });
             let out = self.first(at);
-            let y = core::slice::from_raw_parts_mut(self.y.add(out), n);
+            let y = core::slice::from_raw_parts_mut(self.plane.to.add(out), n);
             if MEAN {
                 let count = self.count(at);
                 for (w, (y, r)) in y.iter_mut().zip(row.iter()).enumerate() {
-                    *y = T::narrow(r.over(count * width.counts[w] as usize));
+                    *y = r.over(count * width.counts[w] as usize);
                 }
                 return;
             }
             for (y, r) in y.iter_mut().zip(row.iter()) {
-                *y = T::narrow(*r);
+                *y = *r;
             }
-            if let Some(indices) = self.indices.filter(|_| WANTED) {
+            if let Some(indices) = self.plane.indices.filter(|_| WANTED) {
                 for (i, p) in places.iter().enumerate() {
                     *indices.add(out + i) = *p as i64;
                 }
