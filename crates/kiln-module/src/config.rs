@@ -1,10 +1,10 @@
 //! Configurations: plain structs of settings that are built, saved and loaded.
 
+mod json;
+
 #[cfg(feature = "std")]
 use alloc::format;
 use alloc::string::{String, ToString};
-#[cfg(feature = "std")]
-use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
 
 pub use kiln_derive::Config;
@@ -92,23 +92,10 @@ pub trait Config: Debug + Serialize + DeserializeOwned {
 ///
 /// When a hand-written `Serialize` fails, or yields a map whose keys are no strings.
 pub fn config_to_json<C: Config>(config: &C) -> String {
-    #[cfg(feature = "std")]
-    return indented(&mut |json| config.serialize(json));
-    // Without the standard library the writer of JSON has no name that could be said here.
-    #[cfg(not(feature = "std"))]
-    return serde_json::to_string_pretty(config).expect("a configuration is plain data with string keys");
+    let mut json = json::Json::default();
+    config.serialize(&mut json).expect("a configuration is plain data with string keys");
+    json.into_text()
 }
-
-/// The JSON that `write` makes: all of [`config_to_json`] that does not depend on the configuration's type.
-#[cfg(feature = "std")]
-fn indented(write: &mut dyn FnMut(&mut Indented<'_>) -> serde_json::Result<()>) -> String {
-    let mut text = Vec::with_capacity(128);
-    write(&mut serde_json::Serializer::pretty(&mut text)).expect("a configuration is plain data with string keys");
-    String::from_utf8(text).expect("JSON is UTF-8")
-}
-
-#[cfg(feature = "std")]
-type Indented<'a> = serde_json::Serializer<&'a mut Vec<u8>, serde_json::ser::PrettyFormatter<'a>>;
 
 /// Reads a value that is there, so that an absent one can be told from `null`; used by `#[derive(Config)]`.
 #[doc(hidden)]

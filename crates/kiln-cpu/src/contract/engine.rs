@@ -427,7 +427,8 @@ impl<E: Scalar> Driver<'_, E> {
                     let tile = Tile {
                         k,
                         a: self.row_start(&walk.a, i).wrapping_offset(p as isize * walk.a.inner),
-                        a_row: walk.a.outer,
+                        // Rows of a packed panel are adjacent; its outer distance is that of panels.
+                        a_row: if walk.a.packed { 1 } else { walk.a.outer },
                         a_k: walk.a.inner,
                         b,
                         b_k,

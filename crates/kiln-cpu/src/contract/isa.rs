@@ -6,9 +6,9 @@ use super::micro::{self, Indirect, Kernels, Scalar, Tile};
 use super::{amx, engine::Contraction, parallel::ParallelFor};
 use super::{narrow, pack, region, skinny, window, winograd};
 
-/// Emits a module with the kernels of one register type, compiled for `features`.
+/// Emits a module with the kernels of one register type, compiled for `features`. With `panels` packed left operands have tiles of their own, whose steps are constants.
 macro_rules! isa {
-    ($name:ident, $label:literal, $(#[$feature:meta])? $v:ty, $e:ty, mr $mr:literal, registers $registers:literal, rows [$($r:literal)*]) => {
+    ($name:ident, $label:literal, $(#[$feature:meta])? $v:ty, $e:ty, mr $mr:literal, registers $registers:literal, panels $panels:literal, rows [$($r:literal)*]) => {
         #[allow(unused_unsafe)]
         mod $name {
             use super::*;
@@ -91,10 +91,10 @@ macro_rules! isa {
                 lanes: <$v as super::super::lane::Lane>::N,
                 registers: $registers,
                 table: &[$([
-                    [tile::<$r, 1, false>, tile::<$r, 1, true>],
-                    [tile::<$r, 2, false>, tile::<$r, 2, true>],
-                    [tile::<$r, THIRD, false>, tile::<$r, THIRD, true>],
-                    [tile::<$r, FOURTH, false>, tile::<$r, FOURTH, true>],
+                    [tile::<$r, 1, false>, tile::<$r, 1, $panels>],
+                    [tile::<$r, 2, false>, tile::<$r, 2, $panels>],
+                    [tile::<$r, THIRD, false>, tile::<$r, THIRD, $panels>],
+                    [tile::<$r, FOURTH, false>, tile::<$r, FOURTH, $panels>],
                 ]),*],
                 indirect: &[$([
                     indirect::<$r, 1>,
@@ -123,26 +123,26 @@ macro_rules! isa {
 use core::arch::x86_64::{__m256, __m256d, __m512, __m512d};
 
 #[cfg(target_arch = "x86_64")]
-isa!(f32_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512, f32, mr 6, registers 4,
+isa!(f32_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512, f32, mr 6, registers 4, panels true,
     rows [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]
-isa!(f64_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512d, f64, mr 6, registers 4,
+isa!(f64_avx512, "avx512", #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx2,fma,f16c")] __m512d, f64, mr 6, registers 4, panels true,
     rows [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]
-isa!(f32_avx2, "avx2", #[target_feature(enable = "avx2,fma,f16c")] __m256, f32, mr 6, registers 2, rows [1 2 3 4 5 6]);
+isa!(f32_avx2, "avx2", #[target_feature(enable = "avx2,fma,f16c")] __m256, f32, mr 6, registers 2, panels true, rows [1 2 3 4 5 6]);
 #[cfg(target_arch = "x86_64")]
-isa!(f64_avx2, "avx2", #[target_feature(enable = "avx2,fma,f16c")] __m256d, f64, mr 6, registers 2, rows [1 2 3 4 5 6]);
+isa!(f64_avx2, "avx2", #[target_feature(enable = "avx2,fma,f16c")] __m256d, f64, mr 6, registers 2, panels true, rows [1 2 3 4 5 6]);
 
 #[cfg(target_arch = "aarch64")]
 use core::arch::aarch64::{float32x4_t, float64x2_t};
 #[cfg(target_arch = "aarch64")]
-isa!(f32_neon, "neon", float32x4_t, f32, mr 8, registers 3, rows [1 2 3 4 5 6 7 8]);
+isa!(f32_neon, "neon", float32x4_t, f32, mr 8, registers 3, panels true, rows [1 2 3 4 5 6 7 8]);
 #[cfg(target_arch = "aarch64")]
-isa!(f64_neon, "neon", float64x2_t, f64, mr 8, registers 3, rows [1 2 3 4 5 6 7 8]);
+isa!(f64_neon, "neon", float64x2_t, f64, mr 8, registers 3, panels true, rows [1 2 3 4 5 6 7 8]);
 
-isa!(f32_plain, "plain", Plain<f32, 4>, f32, mr 4, registers 2, rows [1 2 3 4]);
-isa!(f64_plain, "plain", Plain<f64, 2>, f64, mr 4, registers 2, rows [1 2 3 4]);
-isa!(i64_plain, "plain", Plain<i64, 2>, i64, mr 4, registers 2, rows [1 2 3 4]);
+isa!(f32_plain, "plain", Plain<f32, 4>, f32, mr 4, registers 2, panels false, rows [1 2 3 4]);
+isa!(f64_plain, "plain", Plain<f64, 2>, f64, mr 4, registers 2, panels false, rows [1 2 3 4]);
+isa!(i64_plain, "plain", Plain<i64, 2>, i64, mr 4, registers 2, panels false, rows [1 2 3 4]);
 
 /// True if this machine has the features the AVX-512 kernels are compiled for.
 #[cfg(target_arch = "x86_64")]

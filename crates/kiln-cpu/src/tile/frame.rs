@@ -251,13 +251,13 @@ impl<'a> Frame<'a> {
                         unsafe { run(self.slot(dst).add(row * tile.columns * 8), pair.as_ptr().cast(), null, null, tile.columns) };
                     }
                 }
-                Step::Random { run, access, seed, dst, step_bytes } => {
+                Step::Random { run, words, access, seed, dst, step_bytes } => {
                     let (so, si) = self.strides(access, tile);
                     let at = self.offset(access);
                     // SAFETY: the seed is a `u64` in a slot.
                     let seed = unsafe { *(self.slot(seed) as *const u64) };
                     for row in 0..tile.rows {
-                        let numbers = RandomRow { seed, start: (at + row as isize * so) as u64, step: si as i64 };
+                        let numbers = RandomRow { seed, start: (at + row as isize * so) as u64, step: si as i64, words };
                         // SAFETY: the slot holds a tile.
                         unsafe {
                             let to = self.slot(dst).add(row * tile.columns * step_bytes as usize);

@@ -14,6 +14,8 @@ pub(super) struct RandomRow {
     pub start: u64,
     /// Positions between neighbours.
     pub step: i64,
+    /// Makes the words of a group: see [`words`].
+    pub words: LoopFn,
 }
 
 trait Draw: 'static {
@@ -51,8 +53,8 @@ impl Draw for UniformF64 {
     }
 }
 
-/// Box and Muller's transform, in f64.
-#[inline(always)]
+/// Box and Muller's transform, in f64. Logarithm and cosine are plain code, which no instruction set changes.
+#[inline(never)]
 fn normal(u: f64, v: f64) -> f64 {
     libm::sqrt(-2.0 * libm::log(u)) * libm::cos(core::f64::consts::TAU * v)
 }
@@ -91,6 +93,23 @@ impl Draw for Bits {
 
 /// Counters that share one group: 16 blocks of four words are 64 neighbouring elements.
 const GROUP: usize = 64;
+
+/// Fills 64 words of a group, in order; `a` refers to seed, group and stream, a `[u64; 3]`.
+struct Words;
+
+impl Loop for Words {
+    #[inline(always)]
+    unsafe fn run<A: Arith>(dst: *mut u8, a: *const u8, _: *const u8, _: *const u8, _: usize) {
+        // SAFETY: the caller passes both.
+        let (&[seed, group, stream], words) = unsafe { (&*(a as *const [u64; 3]), &mut *(dst as *mut [u32; GROUP])) };
+        *words = group_words(seed, group, stream as u32);
+    }
+}
+
+/// The loop that makes the words of a group, once for all kinds of numbers.
+pub(super) fn words(level: Level) -> LoopFn {
+    compiled::<Words>(level)
+}
 
 /// The words of the 64 elements `64 group ..`, in order.
 #[inline(always)]
@@ -146,8 +165,16 @@ impl<D: Draw> Loop for Random<D> {
             let skip = (at % GROUP as u64) as usize;
             let take = (GROUP - skip).min(n - done);
             let group = at / GROUP as u64;
-            let first = group_words(row.seed, group, 0);
-            let second = if D::TWO { group_words(row.seed, group, 1) } else { [0; GROUP] };
+            let (mut first, mut second) = ([0; GROUP], [0; GROUP]);
+            let fill = |words: &mut [u32; GROUP], stream: u64| {
+                let (key, null) = ([row.seed, group, stream], core::ptr::null());
+                // SAFETY: the loop fills a group's words.
+                unsafe { (row.words)(words.as_mut_ptr().cast(), key.as_ptr().cast(), null, null, GROUP) }
+            };
+            fill(&mut first, 0);
+            if D::TWO {
+                fill(&mut second, 1);
+            }
             for (k, d) in dst[done..done + take].iter_mut().enumerate() {
                 *d = D::draw(first[skip + k], second[skip + k]);
             }

@@ -29,7 +29,7 @@ pub(super) enum Step {
     /// Writes an affine function of the coordinates, as `i64`.
     Count { run: LoopFn, access: AccessId, dst: Slot },
     /// Random numbers.
-    Random { run: LoopFn, access: AccessId, seed: Slot, dst: Slot, step_bytes: u8 },
+    Random { run: LoopFn, words: LoopFn, access: AccessId, seed: Slot, dst: Slot, step_bytes: u8 },
     /// Whether the bounds hold.
     Inside { bounds: u16, dst: Slot },
     /// Joins a tile to a cell.

@@ -197,12 +197,17 @@ pub(crate) fn custom(
     if inputs.iter().all(|x| x.tape.is_none()) {
         return output;
     }
+    tracked(inputs, output, keep, Rule::Custom(Arc::new(rule)))
+}
+
+/// [`custom`] with a tracked input: code that is compiled once.
+fn tracked(inputs: &[&RawTensor], output: RawTensor, keep: Keep, rule: Rule) -> RawTensor {
     let save = |x: &&RawTensor| match keep {
         Keep::Inputs => Saved::Value(x.slot.clone()),
         Keep::Nothing | Keep::Output => Saved::Same,
     };
     let step = Step {
-        rule: Rule::Custom(Arc::new(rule)),
+        rule,
         parents: inputs.iter().map(|x| x.tape.clone()).collect(),
         saved: inputs.iter().map(save).collect(),
         output: (keep == Keep::Output).then(|| output.slot.clone()),

@@ -57,7 +57,8 @@ impl Builder<'_> {
                 let (seed, _) = self.operand(section, *seed)?;
                 let run = random::select(*kind, value.dtype, self.simd)
                     .ok_or_else(|| alloc::format!("random numbers are not defined on {}", value.dtype))?;
-                steps.push(Step::Random { run, access, seed, dst, step_bytes: Kind::of(value.dtype).size() as u8 });
+                let words = random::words(self.simd);
+                steps.push(Step::Random { run, words, access, seed, dst, step_bytes: Kind::of(value.dtype).size() as u8 });
             }
             Inst::Inside(bounds) => {
                 let bounds = self.bounds(bounds);
