@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::sync::{Arc, Weak};
 use core::fmt::{self, Debug, Display};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 use kiln_tensor::{Device, Tensor};
 use spin::Mutex;
@@ -26,30 +26,43 @@ pub struct RunningState<V> {
 /// What connects a state with its clones and forks.
 #[derive(Debug)]
 struct Links<V> {
-    /// Whether the state was updated since it was last cloned or merged.
-    updated: AtomicBool,
-    /// What forks have become since the state was last read, by their number.
-    reports: Mutex<BTreeMap<u64, V>>,
+    /// How often the state was updated.
+    updates: AtomicU64,
+    /// What forks have become since the state was last read, by their number, and at which update of the state they set out.
+    reports: Mutex<BTreeMap<u64, (V, u64)>>,
     /// The state that this one is a clone of.
-    original: Weak<Links<V>>,
+    original: Original<V>,
     /// The number of this fork, and the state that it reports to.
-    reporting: Option<(u64, Weak<Links<V>>)>,
+    reporting: Option<(u64, Original<V>)>,
+}
+
+/// A state that another one came from, and how often it had been updated then.
+#[derive(Debug)]
+struct Original<V> {
+    links: Weak<Links<V>>,
+    updates: u64,
+}
+
+impl<V> Clone for Original<V> {
+    fn clone(&self) -> Self {
+        Self { links: self.links.clone(), updates: self.updates }
+    }
 }
 
 /// Forks are numbered through the process, so that their sum has an order.
 static FORKS: AtomicU64 = AtomicU64::new(0);
 
 impl<V> Links<V> {
-    fn new(original: Weak<Self>, reporting: Option<(u64, Weak<Self>)>) -> Arc<Self> {
-        Arc::new(Self { updated: AtomicBool::new(false), reports: Mutex::default(), original, reporting })
+    fn new(original: Original<V>, reporting: Option<(u64, Original<V>)>) -> Arc<Self> {
+        Arc::new(Self { updates: AtomicU64::new(0), reports: Mutex::default(), original, reporting })
     }
 }
 
 impl<V: Clone> Clone for RunningState<V> {
     fn clone(&self) -> Self {
         // What forks of earlier clones report meanwhile waits: all copies of one step start from the same value.
-        self.links.updated.store(false, Ordering::Relaxed);
-        let links = Links::new(Arc::downgrade(&self.links), self.links.reporting.clone());
+        let original = Original { links: Arc::downgrade(&self.links), updates: self.links.updates.load(Ordering::Relaxed) };
+        let links = Links::new(original, self.links.reporting.clone());
         Self { id: self.id, value: Mutex::new(self.value.lock().clone()), links }
     }
 }
@@ -64,7 +77,7 @@ impl<const D: usize> RunningState<Tensor<D>> {
     /// A state with the given identity.
     #[must_use]
     pub fn with_id(id: ParamId, value: Tensor<D>) -> Self {
-        Self { id, value: Mutex::new(untrained(value)), links: Links::new(Weak::new(), None) }
+        Self { id, value: Mutex::new(untrained(value)), links: Links::new(Original { links: Weak::new(), updates: 0 }, None) }
     }
 
     /// A state with the identity and value of a recorded parameter.
@@ -77,11 +90,11 @@ impl<const D: usize> RunningState<Tensor<D>> {
     pub fn update(&self, value: Tensor<D>) {
         let value = untrained(value);
         if let Some((number, original)) = &self.links.reporting
-            && let Some(original) = original.upgrade()
+            && let Some(links) = original.links.upgrade()
         {
-            original.reports.lock().insert(*number, value.clone());
+            links.reports.lock().insert(*number, (value.clone(), original.updates));
         }
-        self.links.updated.store(true, Ordering::Relaxed);
+        self.links.updates.fetch_add(1, Ordering::Relaxed);
         *self.value.lock() = value;
     }
 
@@ -90,11 +103,11 @@ impl<const D: usize> RunningState<Tensor<D>> {
     pub fn value(&self) -> Tensor<D> {
         let mut held = self.value.lock();
         let reported = core::mem::take(&mut *self.links.reports.lock());
-        if !reported.is_empty() {
+        if let Some(start) = reported.values().map(|(_, updates)| *updates).max() {
             let (device, dtype) = (held.device(), held.dtype());
-            let own = self.links.updated.swap(false, Ordering::Relaxed).then(|| held.clone());
+            let own = (self.links.updates.load(Ordering::Relaxed) > start).then(|| held.clone());
             let count = reported.len() + usize::from(own.is_some());
-            let all = reported.into_values().map(|value| value.to_device(&device).cast(dtype)).chain(own);
+            let all = reported.into_values().map(|(value, _)| value.to_device(&device).cast(dtype)).chain(own);
             if let Some(sum) = all.reduce(|sum, value| sum + value) {
                 *held = untrained(sum / count as f64);
             }
@@ -131,7 +144,7 @@ impl<const D: usize> Module for RunningState<Tensor<D>> {
 
     fn fork(mut self, device: &Device) -> Self {
         let original = &self.links.original;
-        if original.strong_count() > 0 {
+        if original.links.strong_count() > 0 {
             let number = FORKS.fetch_add(1, Ordering::Relaxed);
             self.links = Links::new(original.clone(), Some((number, original.clone())));
         }
