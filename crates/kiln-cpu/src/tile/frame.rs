@@ -407,7 +407,7 @@ impl<'a> Frame<'a> {
     fn foresee(&mut self, load: usize, from: *const u8, bytes: usize) {
         // SAFETY: there is an entry for each load.
         let last = unsafe { core::mem::replace(&mut *self.last.add(load), from) };
-        if from <= last || last.is_null() {
+        if from <= last {
             return;
         }
         let step = match self.plan.geometry.mode {

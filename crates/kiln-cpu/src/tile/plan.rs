@@ -30,8 +30,6 @@ const CACHE_BYTES: usize = 256 << 10;
 const STREAM_BYTES: usize = 32 << 20;
 /// Kernels that read this many bytes ask for the next tile while they compute,
 const PREFETCH_BYTES: usize = 8 << 20;
-/// or this many as a part of a contraction, which doesn't read in one go,
-const PREFETCH_PART: usize = 1 << 20;
 /// if an element costs as much as this many additions; otherwise the hardware foresees enough.
 const PREFETCH_COST: usize = 8;
 /// Largest and smallest tile.
@@ -188,7 +186,7 @@ impl<'a> Builder<'a> {
             first: Vec::new(),
             passes: Vec::new(),
             last: Vec::new(),
-            prefetch: arithmetic >= PREFETCH_COST && read >= if role == Role::Kernel { PREFETCH_BYTES } else { PREFETCH_PART } && ahead,
+            prefetch: arithmetic >= PREFETCH_COST && read >= PREFETCH_BYTES && ahead,
             cost: cost.max(1),
         };
         let mut builder = Builder {

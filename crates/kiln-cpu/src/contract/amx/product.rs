@@ -121,7 +121,7 @@ impl Product<'_, '_> {
         for layer in 0..self.units.layers {
             let to = kept.panels.wrapping_add((index * self.units.layers + layer) * self.bytes());
             // SAFETY: as the caller's.
-            most = most.max(unsafe { self.split(side, None, entry, index % panels, layer, to, held.ptr()) });
+            most = most.max(unsafe { self.split(side, None, entry, index % panels, self.steps(layer), to, held.ptr()) });
         }
         // SAFETY: the scratch holds a magnitude for each panel.
         unsafe { kept.most.add(index).write(most) };
@@ -132,7 +132,13 @@ impl Product<'_, '_> {
         self.units.deep * STEPS * WIDTH * size_of::<f32>()
     }
 
-    /// Splits a layer of a panel; returns the greatest magnitude in it, as bits. Without a view the numbers go through `values`.
+    /// Steps of a layer.
+    fn steps(&self, layer: usize) -> Range<usize> {
+        let whole = self.units.deep * STEPS;
+        layer * whole..((layer + 1) * whole).min(self.job.k)
+    }
+
+    /// Splits some steps of a panel; returns the greatest magnitude in it, as bits. Without a view the numbers go through `values`.
     ///
     /// # Safety
     /// As for [`run`]; both places have room.
@@ -143,17 +149,16 @@ impl Product<'_, '_> {
         view: Option<&View<f32>>,
         entry: usize,
         index: usize,
-        layer: usize,
+        steps: Range<usize>,
         to: *mut u8,
         values: *mut f32,
     ) -> u32 {
-        let whole = self.units.deep * STEPS;
-        let (from, first) = (layer * whole, index * WIDTH);
-        let (steps, len) = (whole.min(self.job.k - from), WIDTH.min(side.outer - first));
+        let (from, steps, first) = (steps.start, steps.len(), index * WIDTH);
+        let len = WIDTH.min(side.outer - first);
         let (ptr, outer, inner) = match view {
             Some(view) => (view.ptr.wrapping_offset(first as isize * view.outer + from as isize * view.inner), view.outer, view.inner),
             None => {
-                let block = Block { batch: entry, outer: first, len, k: from, steps, width: WIDTH, panel: WIDTH * whole, lead: 0 };
+                let block = Block { batch: entry, outer: first, len, k: from, steps, width: WIDTH, panel: WIDTH * steps, lead: 0 };
                 // SAFETY: as the caller's; the scratch holds the block.
                 unsafe { side.operand.pack(&block, values) };
                 (values.cast_const(), 1, WIDTH as isize)
@@ -206,7 +211,7 @@ impl Product<'_, '_> {
                 return kept.panels.wrapping_add((place * units.layers + layer) * bytes);
             }
             // SAFETY: as the caller's; the panel's place has room.
-            *most = (*most).max(unsafe { self.split(of, views[side].as_ref(), entry, index, layer, to, values) });
+            *most = (*most).max(unsafe { self.split(of, views[side].as_ref(), entry, index, self.steps(layer), to, values) });
             to
         };
         // SAFETY: `run` asked whether the unit is there.
@@ -216,10 +221,25 @@ impl Product<'_, '_> {
             let (fresh, last) = (layer == 0, layer + 1 == units.layers);
             let mut right_first = right_panels.cast_const();
             let mut apart = bytes;
-            for (c, index) in cols.clone().enumerate() {
-                let found = fetch(1, index, layer, right_panels.wrapping_add(c * bytes), &mut most_right[c]);
-                if right.kept.is_some() && c == 0 {
-                    (right_first, apart) = (found, units.layers * bytes);
+            let by_rows = views[1].as_ref().filter(|view| view.outer == 1 && view.inner != 1);
+            if let Some(view) = by_rows {
+                // Rows of numbers are read along all panels, as they lie in memory.
+                for block in 0..count {
+                    let first = (layer * units.deep + block) * STEPS;
+                    let steps = first..(first + STEPS).min(job.k);
+                    for (c, index) in cols.clone().enumerate() {
+                        let to = right_panels.wrapping_add(c * bytes + block * BLOCK);
+                        // SAFETY: as the caller's; the panel's place has room.
+                        let most = unsafe { self.split(right, Some(view), entry, index, steps.clone(), to, values) };
+                        most_right[c] = most_right[c].max(most);
+                    }
+                }
+            } else {
+                for (c, index) in cols.clone().enumerate() {
+                    let found = fetch(1, index, layer, right_panels.wrapping_add(c * bytes), &mut most_right[c]);
+                    if right.kept.is_some() && c == 0 {
+                        (right_first, apart) = (found, units.layers * bytes);
+                    }
                 }
             }
             for (r, index) in rows.clone().enumerate() {
