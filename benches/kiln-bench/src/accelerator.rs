@@ -13,8 +13,8 @@ use kiln::nn::loss::CrossEntropyLossConfig;
 use kiln::optim::momentum::MomentumConfig;
 use kiln::optim::{AdamConfig, AdamWConfig, GradientsParams, ModuleOptimizer, SgdConfig};
 use kiln::tensor::activation::{gelu, sigmoid, softmax};
-use kiln::tensor::module::attention;
-use kiln::tensor::ops::AttentionModuleOptions;
+use kiln::tensor::module::{attention, conv2d};
+use kiln::tensor::ops::{AttentionModuleOptions, ConvOptions};
 use kiln::tensor::{DType, Device, Distribution, Int, MatmulPrecision, Tensor};
 
 /// What is measured, and where.
@@ -119,6 +119,7 @@ pub fn run(filter: &[String], list: bool, on_paper: bool, device: &Device) {
     products(&bench);
     chains(&bench);
     attentions(&bench);
+    convolutions(&bench);
     dispatch(&bench);
     training(&bench);
     decoding(&bench);
@@ -148,6 +149,10 @@ fn chains(bench: &Bench<'_>) {
     if bench.wants("softmax_8192x8192") {
         let x = bench.random(square, DType::BF16);
         bench.time("softmax_8192x8192", "bf16", 20, gbps(bytes), || bench.start(softmax(x.clone(), 1)));
+    }
+    if bench.wants("softmax_4096x50304") {
+        let x = bench.random([4096, 50304], DType::BF16);
+        bench.time("softmax_4096x50304", "bf16", 10, gbps(4.0 * (4096 * 50304) as f64), || bench.start(softmax(x.clone(), 1)));
     }
     if bench.wants("layernorm_8192x8192") {
         let x = bench.random(square, DType::BF16);
@@ -189,6 +194,28 @@ fn attentions(bench: &Bench<'_>) {
                 drop(all);
             });
         }
+    }
+}
+
+/// Convolutions of 32-bit floats as residual networks have them, with both gradients.
+fn convolutions(bench: &Bench<'_>) {
+    for (channels, side, kernel) in [(64, 56, 3), (256, 14, 3), (256, 56, 1), (512, 7, 3)] {
+        let name = format!("conv{kernel}x{kernel}_{channels}c_{side}_b64");
+        if !bench.wants(&name) {
+            continue;
+        }
+        let flops = 3.0 * 2.0 * (64 * channels * channels * side * side * kernel * kernel) as f64;
+        let [x, w, dy] = [[64, channels, side, side], [channels, channels, kernel, kernel], [64, channels, side, side]]
+            .map(|dims| Tensor::from_inner(bench.random(dims, DType::F32)));
+        let (x, w) = (x.require_grad(), w.require_grad());
+        let options = || ConvOptions::new([1, 1], [kernel / 2, kernel / 2], [1, 1], 1);
+        bench.time(&name, "f32", 3, tflops(flops), || {
+            let y = conv2d(x.clone(), w.clone(), None, options());
+            let grads = (y.clone() * dy.clone()).sum().backward();
+            let all = (x.grad(&grads), w.grad(&grads), y);
+            ok(bench.device.flush());
+            drop(all);
+        });
     }
 }
 

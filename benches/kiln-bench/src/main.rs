@@ -1,6 +1,6 @@
 //! Times Kiln on the workloads its peers are timed on. usage: kiln-bench [--list] [--paper] [WORKLOAD-PREFIX ...]
 //!
-//! `--paper` (with feature `cuda`) needs no GPU: it prints the launches that each workload's step becomes on one, and the host's time for a step; with `KILN_SOURCES` set, their texts too.
+//! `--paper` (with feature `cuda`) needs no GPU: it prints the launches that each workload's step becomes on one, and the host's time for a step; with `KILN_SOURCES` set, their texts too (`whole`: with what every kernel may use).
 //! Prints one JSON line per workload: framework, workload, dtype, median_s, min_s, n, extra.
 //! The models are those of the peers, written as a user would write them; nothing here knows Kiln's inside.
 

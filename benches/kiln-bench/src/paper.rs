@@ -35,7 +35,8 @@ impl Observer for Paper {
         }
         let lowered = Lowered::new(program, &self.0, true, None).unwrap_or_else(|e| panic!("{e}"));
         println!("program of {} launches, {} bytes of arena", lowered.launches.len(), lowered.arena);
-        let sources = std::env::var_os("KILN_SOURCES").is_some();
+        let wanted = std::env::var_os("KILN_SOURCES");
+        let (sources, whole) = (wanted.is_some(), wanted.is_some_and(|v| v == "whole"));
         for (n, launch) in lowered.launches.iter().enumerate() {
             for (k, works) in launch.iter().enumerate() {
                 for work in works {
@@ -43,7 +44,7 @@ impl Observer for Paper {
                         Work::Launch { source, grid, block, shared, .. } => {
                             println!("{n}.{k} {} {grid:?} x {} ({shared} bytes)", source.entry, block[0]);
                             if sources {
-                                println!("{}", source.own());
+                                println!("{}", if whole { &source.code } else { source.own() });
                             }
                         }
                         other => println!("{n}.{k} {other:?}"),

@@ -36,7 +36,7 @@ impl Null {
 
     /// Limits of a small CPU.
     pub fn cpu_limits() -> Limits {
-        Limits { parallelism: 2, epilogues: true, conv_epilogues: true, channels_last: &[] }
+        Limits { parallelism: 2, epilogues: true, conv_epilogues: &DType::ALL, short_conv_epilogues: 0, channels_last: &[] }
     }
 }
 

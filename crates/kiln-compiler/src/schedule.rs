@@ -203,7 +203,15 @@ impl Scheduler<'_> {
     /// Whether pointwise work may join a contraction.
     fn takes_epilogue(&self, kind: Kind) -> bool {
         let Kind::Contract(n) = kind else { return false };
-        self.limits.epilogues && (self.limits.conv_epilogues || self.graph.node(n).op == Op::Dot)
+        let node = self.graph.node(n);
+        // How many elements of the weight a result of the forward adds up.
+        let sum = |weight: &[usize]| weight[1..].iter().product::<usize>();
+        let longest = match node.op {
+            Op::Conv(_) | Op::ConvInputGrad(_) => sum(&self.graph.node(node.inputs[1]).dims),
+            Op::ConvWeightGrad(_) => sum(&node.dims),
+            _ => return self.limits.epilogues,
+        };
+        self.limits.epilogues && (self.limits.conv_epilogues.contains(&node.dtype) || longest <= self.limits.short_conv_epilogues)
     }
 
     fn place_pointwise(&mut self, n: NodeId) {

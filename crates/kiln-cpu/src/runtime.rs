@@ -126,7 +126,13 @@ impl CpuRuntime {
     pub fn global() -> Arc<CpuRuntime> {
         static RUNTIME: spin::Once<Arc<CpuRuntime>> = spin::Once::new();
         let make = || {
-            let limits = Limits { parallelism: Pool::global().threads(), epilogues: true, conv_epilogues: true, channels_last: &[] };
+            let limits = Limits {
+                parallelism: Pool::global().threads(),
+                epilogues: true,
+                conv_epilogues: &DType::ALL,
+                short_conv_epilogues: 0,
+                channels_last: &[],
+            };
             Arc::new(CpuRuntime { limits, allocations: AtomicU64::new(0) })
         };
         RUNTIME.call_once(make).clone()

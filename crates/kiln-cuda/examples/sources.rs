@@ -118,7 +118,8 @@ fn main() {
     let sm = args.next().map_or(90, |v| v.parse().expect("a compute capability such as 90"));
     std::fs::create_dir_all(&folder).expect("the folder can be made");
     for (name, graph) in graphs() {
-        let program = compile(&graph, &Limits { parallelism: 132, epilogues: true, conv_epilogues: true, channels_last: &[] });
+        let program =
+            compile(&graph, &Limits { parallelism: 132, epilogues: true, conv_epilogues: &DType::ALL, short_conv_epilogues: 0, channels_last: &[] });
         // A line a buffer and a line a step, for scripts that launch them.
         let mut list = String::new();
         for (n, b) in program.bufs.iter().enumerate() {

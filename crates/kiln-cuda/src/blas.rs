@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use kiln_ir::{DType, MatmulPrecision, RuntimeError};
 
 use crate::choices::{Algorithm, Choices};
-use crate::device::Context;
+use crate::device::{Context, fastest_times, first_of_the_fastest};
 use crate::driver::{Address, Handle};
 use crate::library::{MissingLibrary, functions};
 use crate::product::{Activation, Matrix, Product};
@@ -90,8 +90,6 @@ struct Operands {
 
 /// Algorithms that are measured when a product runs for the first time.
 const CANDIDATES: usize = 8;
-/// Runs of each that are measured together.
-const TRIALS: usize = 3;
 
 // SAFETY: the handle and the plans are used under the queue's lock only.
 unsafe impl Send for Blas {}
@@ -279,29 +277,12 @@ impl Blas {
             self.clock = Some(events);
         }
         let Some([start, end]) = self.clock else { return Ok(()) };
-        let mut best = (f32::INFINITY, choices[0]);
-        for choice in choices {
-            (plan.algorithm, plan.workspace) = (choice.algorithm, choice.workspace);
-            if self.call(p, plan, at, workspace, context.stream).is_err() {
-                continue;
-            }
-            let mut ms = 0.0;
-            // SAFETY: events and stream live as long as the process; both events have happened after the wait.
-            unsafe {
-                driver.check("cuEventRecord", (driver.cuEventRecord)(start, context.stream))?;
-                for _ in 0..TRIALS {
-                    self.call(p, plan, at, workspace, context.stream)?;
-                }
-                driver.check("cuEventRecord", (driver.cuEventRecord)(end, context.stream))?;
-                driver.check("a product", (driver.cuEventSynchronize)(end))?;
-                driver.check("cuEventElapsedTime", (driver.cuEventElapsedTime)(&mut ms, start, end))?;
-            }
-            // A later candidate must be clearly faster: times differ a little from run to run.
-            if ms < best.0 * if best.0.is_finite() { 0.98 } else { 1.0 } {
-                best = (ms, *choice);
-            }
-        }
-        (plan.algorithm, plan.workspace) = (best.1.algorithm, best.1.workspace);
+        let times = fastest_times(context, [start, end], choices.len(), |n| {
+            (plan.algorithm, plan.workspace) = (choices[n].algorithm, choices[n].workspace);
+            self.call(p, plan, at, workspace, context.stream)
+        })?;
+        let best = first_of_the_fastest(&times).map_or(choices[0], |n| choices[n]);
+        (plan.algorithm, plan.workspace) = (best.algorithm, best.workspace);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! Machine code on disk: one file a source, architecture and compiler, in the user's cache folder.
+//! Machine code on disk, one file a source, architecture and compiler, and what else takes long to find out, in the user's cache folder.
 //!
 //! Files are written whole under another name and then renamed, so several processes may share the folder. A file that is not what it claims is ignored and replaced.
 use std::fs;
@@ -30,6 +30,14 @@ pub(crate) fn hash(parts: &[&[u8]]) -> u128 {
     h
 }
 
+/// The kind of files that hold machine code.
+const CODE: &str = "cubin";
+
+fn code_key(source: &Source, options: &[String], version: (i32, i32)) -> u128 {
+    let version = format!("{}.{}", version.0, version.1);
+    hash(&[source.entry.as_bytes(), source.code.as_bytes(), options.join(" ").as_bytes(), version.as_bytes()])
+}
+
 fn checksum(bytes: &[u8]) -> u64 {
     let mut h = DefaultHasher::new();
     bytes.hash(&mut h);
@@ -54,18 +62,16 @@ impl Cache {
         self.folder.as_ref().map(|f| f.join(name))
     }
 
-    fn path(&self, source: &Source, options: &[String], version: (i32, i32)) -> Option<PathBuf> {
-        let version = format!("{}.{}", version.0, version.1);
-        let key = hash(&[source.entry.as_bytes(), source.code.as_bytes(), options.join(" ").as_bytes(), version.as_bytes()]);
-        self.folder.as_ref().map(|f| f.join(format!("{key:032x}.cubin")))
+    fn path(&self, key: u128, kind: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|f| f.join(format!("{key:032x}.{kind}")))
     }
 
-    /// The machine code of a source, if it is there and whole.
-    pub fn read(&self, source: &Source, options: &[String], version: (i32, i32)) -> Option<Vec<u8>> {
-        let path = self.path(source, options, version)?;
+    /// What is kept under a key, if it is there and whole.
+    pub(crate) fn get(&self, key: u128, kind: &str) -> Option<Vec<u8>> {
+        let path = self.path(key, kind)?;
         let bytes = fs::read(&path).ok()?;
-        let (head, cubin) = bytes.split_at_checked(16)?;
-        let whole = &head[..8] == MAGIC && head[8..] == checksum(cubin).to_le_bytes();
+        let (head, kept) = bytes.split_at_checked(16)?;
+        let whole = &head[..8] == MAGIC && head[8..] == checksum(kept).to_le_bytes();
         if !whole {
             return None;
         }
@@ -73,21 +79,31 @@ impl Cache {
         if let Ok(file) = fs::File::options().append(true).open(&path) {
             let _ = file.set_modified(SystemTime::now());
         }
-        Some(cubin.to_vec())
+        Some(kept.to_vec())
     }
 
-    /// Keeps the machine code of a source. A folder that cannot be written is no error: nothing is kept then.
-    pub fn write(&self, source: &Source, options: &[String], version: (i32, i32), cubin: &[u8]) {
-        let (Some(path), Some(folder)) = (self.path(source, options, version), &self.folder) else { return };
+    /// Keeps bytes under a key. A folder that cannot be written is no error: nothing is kept then.
+    pub(crate) fn put(&self, key: u128, kind: &str, kept: &[u8]) {
+        let (Some(path), Some(folder)) = (self.path(key, kind), &self.folder) else { return };
         if fs::create_dir_all(folder).is_err() {
             return;
         }
         let unique = format!("{}-{:?}.part", std::process::id(), std::thread::current().id()).replace(['(', ')'], "");
         let part = path.with_extension(unique);
-        let bytes = [&MAGIC[..], &checksum(cubin).to_le_bytes(), cubin].concat();
+        let bytes = [&MAGIC[..], &checksum(kept).to_le_bytes(), kept].concat();
         if fs::write(&part, bytes).and_then(|()| fs::rename(&part, &path)).is_err() {
             let _ = fs::remove_file(&part);
         }
+    }
+
+    /// The machine code of a source, if it is there and whole.
+    pub fn read(&self, source: &Source, options: &[String], version: (i32, i32)) -> Option<Vec<u8>> {
+        self.get(code_key(source, options, version), CODE)
+    }
+
+    /// Keeps the machine code of a source, as far as the folder can be written.
+    pub fn write(&self, source: &Source, options: &[String], version: (i32, i32), cubin: &[u8]) {
+        self.put(code_key(source, options, version), CODE, cubin);
     }
 
     /// Deletes what has not been used for longest, until the folder is small enough.
@@ -115,7 +131,7 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
-    use super::Cache;
+    use super::{CODE, Cache, code_key};
     use crate::steps::Source;
 
     fn folder(name: &str) -> std::path::PathBuf {
@@ -146,7 +162,7 @@ mod tests {
         let folder = folder("damaged");
         let cache = Cache::at(&folder);
         cache.write(&source("a"), &[], (13, 0), b"code");
-        let path = cache.path(&source("a"), &[], (13, 0)).expect("the cache has a folder");
+        let path = cache.path(code_key(&source("a"), &[], (13, 0)), CODE).expect("the cache has a folder");
         for bad in [&b"kilncub1"[..], b"", b"kilncub1xxxxxxxxcode"] {
             std::fs::write(&path, bad).expect("the file can be written");
             assert_eq!(cache.read(&source("a"), &[], (13, 0)), None);

@@ -78,8 +78,18 @@ fn direct(k: &ConvKernel, dims: &[usize], dtype_of: impl Fn(BufId) -> DType) -> 
 /// # Errors
 /// As [`render::conv::render`].
 pub fn lower(k: &ConvKernel, scratch: &mut Scratch<'_>, chip: &Chip, probe: Option<&mut Probe<'_>>) -> Result<Vec<Work>, RuntimeError> {
+    // The library's engines take ten times as long as the memory where a place meets few elements; its depthwise ones are left to it.
+    if render::few::suits(k) && (probe.is_none() || k.w[0] / k.attrs.groups.max(1) >= 8) {
+        return Ok(scratch.works(&render::conv::render(k, scratch.program(), chip)?));
+    }
+    // In full precision the library multiplies outside of the tensor cores.
+    let cores = chip.precision_of(k.dtype) == MatmulPrecision::Highest && render::conv::on_cores(k, chip).is_some();
     let full = [&k.x, &k.w, &k.y].iter().all(|d| (1..1 << 31).contains(&numel(d))) && (3..=5).contains(&k.x.len());
+    // Its gradients of weights are wrong where an axis is padded differently at its ends (seen with cuDNN 9.19: some engines leave one of the two out).
+    let even = k.attrs.padding.iter().all(|(lo, hi)| lo == hi);
     if full
+        && even
+        && !cores
         && k.dtype.is_float()
         && let Some(probe) = probe
     {

@@ -182,3 +182,57 @@ impl Context {
         Ok(place)
     }
 }
+
+/// Runs of a candidate that are measured together, and how often all candidates are measured in turn.
+const TRIALS: usize = 3;
+const ROUNDS: usize = 3;
+
+/// The least milliseconds that each of several candidates takes; infinity for one that fails at once. All are measured several times in turn: a GPU that comes from idling runs
+/// slowly at first.
+pub(crate) fn fastest_times(
+    context: &Context,
+    [start, end]: [Handle; 2],
+    count: usize,
+    mut run: impl FnMut(usize) -> Result<(), RuntimeError>,
+) -> Result<Vec<f32>, RuntimeError> {
+    let driver = context.driver;
+    let mut times = vec![f32::INFINITY; count];
+    let works: Vec<bool> = (0..count).map(|n| run(n).is_ok()).collect();
+    for n in (0..ROUNDS).flat_map(|_| 0..count).filter(|n| works[*n]) {
+        let mut ms = 0.0;
+        // SAFETY: events and stream live as long as the process; both events have happened after the wait.
+        unsafe {
+            driver.check("cuEventRecord", (driver.cuEventRecord)(start, context.stream))?;
+            for _ in 0..TRIALS {
+                run(n)?;
+            }
+            driver.check("cuEventRecord", (driver.cuEventRecord)(end, context.stream))?;
+            driver.check("a candidate", (driver.cuEventSynchronize)(end))?;
+            driver.check("cuEventElapsedTime", (driver.cuEventElapsedTime)(&mut ms, start, end))?;
+        }
+        times[n] = times[n].min(ms);
+    }
+    Ok(times)
+}
+
+/// The candidate to take: a later one must be clearly faster than an earlier one, since times differ a little from run to run.
+pub(crate) fn first_of_the_fastest(times: &[f32]) -> Option<usize> {
+    let mut best: Option<usize> = None;
+    for (n, ms) in times.iter().enumerate().filter(|(_, ms)| ms.is_finite()) {
+        if best.is_none_or(|b| *ms < times[b] * 0.98) {
+            best = Some(n);
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_of_the_fastest;
+
+    #[test]
+    fn a_later_candidate_must_be_clearly_faster() {
+        assert_eq!(first_of_the_fastest(&[f32::INFINITY, 2.0, 1.99, 1.5, f32::INFINITY, 1.48]), Some(3));
+        assert_eq!(first_of_the_fastest(&[f32::INFINITY; 3]), None);
+    }
+}

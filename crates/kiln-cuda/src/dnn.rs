@@ -1,4 +1,4 @@
-//! cuDNN: convolutions by its graph interface, with the engine that is fastest for each shape.
+//! cuDNN: convolutions by its graph interface, with the engine that is fastest for each shape. What was measured is kept on disk.
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -7,14 +7,16 @@ use kiln_ir::dims::{channels_last, row_major};
 use kiln_ir::kernel::ConvMode;
 use kiln_ir::{BufId, DType, MatmulPrecision, RuntimeError};
 
+use crate::cache::{Cache, hash};
 use crate::convolution::{Convolution, Shape};
-use crate::device::Context;
+use crate::device::{Context, fastest_times, first_of_the_fastest};
 use crate::driver::{Address, Handle};
 use crate::library::{MissingLibrary, functions};
 
 functions! {
     /// The functions of cuDNN that are used.
     Library, "cuDNN", ["libcudnn.so.9", "libcudnn.so"] {
+        fn cudnnGetVersion();
         fn cudnnCreate(*mut Handle);
         fn cudnnSetStream(Handle, Handle);
         fn cudnnBackendCreateDescriptor(i32, *mut Handle);
@@ -53,6 +55,7 @@ mod ty {
     pub const HEURISTIC_MODE: i32 = 8;
     pub const NUMERICAL_NOTE: i32 = 11;
     pub const DESCRIPTOR: i32 = 15;
+    pub const CHAR: i32 = 24;
 }
 
 /// Heuristics that are asked in turn: the better ones, then those that know an engine for anything.
@@ -71,8 +74,10 @@ mod note {
 fn candidates(dtype: DType) -> usize {
     if matches!(dtype, DType::F16 | DType::BF16) { 5 } else { 16 }
 }
-/// Runs of each that are measured together.
-const TRIALS: usize = 3;
+/// The attribute that describes a plan as text.
+const PLAN_AS_TEXT: i32 = 405;
+/// The kind of files that hold such texts.
+const KIND: &str = "plan";
 /// Most bytes of workspace.
 const WORKSPACE: usize = 1 << 30;
 
@@ -145,6 +150,10 @@ pub struct Dnn {
     plans: HashMap<Shape, Plans>,
     /// Two events that measure candidates.
     clock: Option<[Handle; 2]>,
+    /// Fastest plans of earlier processes.
+    cache: Cache,
+    /// What a plan holds for: the GPU and the library's version.
+    platform: String,
 }
 
 // SAFETY: the handle and the plans are used under the queue's lock only.
@@ -173,7 +182,7 @@ const Y: i64 = 3;
 
 impl Dnn {
     /// The library, in the context that the calling thread has entered.
-    pub fn new(context: &Context) -> Result<Self, MissingLibrary> {
+    pub fn new(gpu: &str, context: &Context) -> Result<Self, MissingLibrary> {
         let library = Library::get()?;
         let mut handle = null_mut();
         // SAFETY: the place is valid for the call; the stream lives as long as the process.
@@ -186,13 +195,18 @@ impl Dnn {
         if status != 0 {
             return Err(MissingLibrary { what: format!("cuDNN does not start: status {status}") });
         }
-        Ok(Dnn { library, handle, plans: HashMap::new(), clock: None })
+        // SAFETY: the function takes nothing; the low half of what it gives back is the version.
+        let version = unsafe { (library.cudnnGetVersion)() };
+        Ok(Dnn { library, handle, plans: HashMap::new(), clock: None, cache: Cache::of_user(), platform: format!("{gpu}, cuDNN {version}") })
     }
 
     /// Bytes of workspace of a convolution, or `None` when the library cannot do it.
     pub fn workspace(&mut self, shape: &Shape) -> Option<usize> {
         if !self.plans.contains_key(shape) {
-            let plans = self.candidates(shape).unwrap_or_default();
+            let plans = match self.known(shape) {
+                Some(plan) => vec![plan],
+                None => self.candidates(shape).unwrap_or_default(),
+            };
             self.plans.insert(shape.clone(), Plans { measured: plans.len() < 2, plans });
         }
         self.plans[shape].plans.iter().map(|p| p.workspace).max()
@@ -289,10 +303,36 @@ impl Dnn {
         Ok(plans)
     }
 
+    fn key(&self, shape: &Shape) -> u128 {
+        hash(&[b"convolution", self.platform.as_bytes(), format!("{shape:?}").as_bytes()])
+    }
+
+    /// The fastest plan as an earlier process found it.
+    fn known(&self, shape: &Shape) -> Option<Plan> {
+        let text = self.cache.get(self.key(shape), KIND)?;
+        let plan = Descriptor::new(self.library, kind::PLAN).ok()?;
+        plan.set(400, ty::HANDLE, &[self.handle]).ok()?;
+        plan.set(PLAN_AS_TEXT, ty::CHAR, &text).ok()?;
+        Self::finished(plan).ok().filter(|p| p.workspace <= WORKSPACE)
+    }
+
+    /// Keeps a plan for later processes, as the library describes it.
+    fn keep(&self, shape: &Shape, plan: &Plan) -> Result<(), RuntimeError> {
+        let mut text = vec![0u8; plan.plan.get::<u8>(PLAN_AS_TEXT, ty::CHAR, &mut [])?];
+        let length = plan.plan.get(PLAN_AS_TEXT, ty::CHAR, &mut text)?;
+        text.truncate(length);
+        self.cache.put(self.key(shape), KIND, &text);
+        Ok(())
+    }
+
     fn plan(&self, config: &Descriptor) -> Result<Plan, RuntimeError> {
         let plan = Descriptor::new(self.library, kind::PLAN)?;
         plan.set(400, ty::HANDLE, &[self.handle])?;
         plan.set(401, ty::DESCRIPTOR, &[config.handle])?;
+        Self::finished(plan)
+    }
+
+    fn finished(plan: Descriptor) -> Result<Plan, RuntimeError> {
         let plan = plan.finish()?;
         let mut bytes = [0i64];
         plan.get(402, ty::I64, &mut bytes)?;
@@ -338,28 +378,8 @@ impl Dnn {
             self.clock = Some(events);
         }
         let Some([start, end]) = self.clock else { return Ok(plans) };
-        let mut best: Option<(f32, Plan)> = None;
-        for plan in plans {
-            if self.call(&plan, at, workspace).is_err() {
-                continue;
-            }
-            let mut ms = 0.0;
-            // SAFETY: events and stream live as long as the process; both events have happened after the wait.
-            unsafe {
-                driver.check("cuEventRecord", (driver.cuEventRecord)(start, context.stream))?;
-                for _ in 0..TRIALS {
-                    self.call(&plan, at, workspace)?;
-                }
-                driver.check("cuEventRecord", (driver.cuEventRecord)(end, context.stream))?;
-                driver.check("a convolution", (driver.cuEventSynchronize)(end))?;
-                driver.check("cuEventElapsedTime", (driver.cuEventElapsedTime)(&mut ms, start, end))?;
-            }
-            // A later candidate must be clearly faster: times differ a little from run to run.
-            if best.as_ref().is_none_or(|b| ms < b.0 * 0.98) {
-                best = Some((ms, plan));
-            }
-        }
-        Ok(best.into_iter().map(|b| b.1).collect())
+        let times = fastest_times(context, [start, end], plans.len(), |n| self.call(&plans[n], at, workspace))?;
+        Ok(first_of_the_fastest(&times).and_then(|n| plans.into_iter().nth(n)).into_iter().collect())
     }
 
     /// Runs a convolution. `place` gives the address of a buffer. While a graph is `captured` nothing can be measured.
@@ -381,6 +401,10 @@ impl Dnn {
         {
             let plans = std::mem::take(&mut entry.plans);
             let plans = self.measure(plans, at, workspace, context)?;
+            if let Some(plan) = plans.first() {
+                // A library that cannot describe its plan is no reason to fail: it is measured again next time.
+                let _ = self.keep(&c.shape, plan);
+            }
             self.plans.insert(c.shape.clone(), Plans { plans, measured: true });
         }
         match self.plans.get(&c.shape).and_then(|p| p.plans.first()) {

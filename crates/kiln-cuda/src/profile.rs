@@ -1,5 +1,5 @@
 //! Times of single kernels: with `KILN_LOG=profile` programs run without graphs, every work between two events, and a table is printed now and then.
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::null_mut;
 
 use kiln_ir::RuntimeError;
@@ -21,6 +21,8 @@ pub fn is_wanted() -> bool {
 pub struct Profile {
     events: Vec<Handle>,
     labels: Vec<String>,
+    /// What has run before: first runs load kernels and measure choices, and are not counted.
+    seen: BTreeSet<String>,
     /// Total milliseconds and number by label.
     table: BTreeMap<String, (f64, usize)>,
     runs: usize,
@@ -58,7 +60,12 @@ impl Profile {
     /// After the last work: waits, adds up, and prints when it is time.
     pub fn end(&mut self, context: &Context) -> Result<(), RuntimeError> {
         context.wait()?;
+        let known = self.seen.clone();
         for (n, label) in self.labels.drain(..).enumerate() {
+            if !known.contains(&label) {
+                self.seen.insert(label);
+                continue;
+            }
             let mut ms = 0.0f32;
             // SAFETY: both events have happened.
             unsafe { (context.driver.cuEventElapsedTime)(&mut ms, self.events[n], self.events[n + 1]) };

@@ -3,6 +3,7 @@ pub mod attention;
 pub mod conv;
 pub mod dot;
 pub mod elementwise;
+pub mod few;
 pub mod fused;
 pub mod gather;
 pub(crate) mod matvec;

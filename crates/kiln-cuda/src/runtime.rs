@@ -101,11 +101,12 @@ impl CudaRuntime {
         let fault: *mut [i32; fault::WORDS] = context.pinned(64).map_err(no)?.cast();
         // SAFETY: the words are inside the memory just taken.
         unsafe { fault.write_volatile([0; fault::WORDS]) };
-        // cuDNN stores what it computes as it is, and is fastest with its channels last where tensor cores work.
+        // cuDNN stores what it computes as it is, and is fastest with its channels last where tensor cores work. Own kernels take 32-bit floats in full precision and few channels.
         let has_dnn = dnn::is_there();
-        let limits = [&[DType::F16, DType::BF16][..], &[DType::F16, DType::BF16, DType::F32]].map(|dtypes| Limits {
-            conv_epilogues: !has_dnn,
-            channels_last: if has_dnn { dtypes } else { &[] },
+        let limits = [(&[DType::F32][..], &[DType::F16, DType::BF16][..]), (&[], &[DType::F16, DType::BF16, DType::F32])].map(|(own, last)| Limits {
+            conv_epilogues: if has_dnn { own } else { &DType::ALL },
+            short_conv_epilogues: crate::render::few::MOST_TAPS,
+            channels_last: if has_dnn { last } else { &[] },
             ..gpu.chip.limits()
         });
         let blas = match Blas::new(&gpu.name) {
@@ -180,7 +181,7 @@ impl CudaRuntime {
         }
         let queue = &mut *self.queue();
         if queue.dnn.is_none() {
-            match Dnn::new(&self.context) {
+            match Dnn::new(&self.gpu.name, &self.context) {
                 Ok(dnn) => queue.dnn = Some(dnn),
                 Err(e) => {
                     eprintln!("kiln: {e}; convolutions use slower kernels");

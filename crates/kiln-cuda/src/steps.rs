@@ -122,6 +122,12 @@ impl Chip {
 
     /// What the compiler must know of it.
     pub fn limits(&self) -> kiln_ir::Limits {
-        kiln_ir::Limits { parallelism: self.multiprocessors as usize * 2, epilogues: true, conv_epilogues: true, channels_last: &[] }
+        kiln_ir::Limits {
+            parallelism: self.multiprocessors as usize * 2,
+            epilogues: true,
+            conv_epilogues: &DType::ALL,
+            short_conv_epilogues: 0,
+            channels_last: &[],
+        }
     }
 }

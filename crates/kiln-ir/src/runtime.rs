@@ -66,8 +66,10 @@ pub struct Limits {
     pub parallelism: usize,
     /// Whether epilogues may be fused into contractions.
     pub epilogues: bool,
-    /// Whether epilogues may be fused into convolutions too.
-    pub conv_epilogues: bool,
+    /// Dtypes of convolutions that epilogues may be fused into too.
+    pub conv_epilogues: &'static [DType],
+    /// The same for convolutions of any dtype with sums (channels of a group times elements of the kernel) up to this length.
+    pub short_conv_epilogues: usize,
     /// Dtypes of which convolutions are faster when the channels are neighbours in memory.
     pub channels_last: &'static [DType],
 }

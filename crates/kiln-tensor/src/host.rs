@@ -60,7 +60,7 @@ pub struct HostRuntime {
 impl HostRuntime {
     /// A runtime with memory statistics of its own.
     pub fn new() -> Self {
-        let limits = Limits { parallelism: 1, epilogues: true, conv_epilogues: true, channels_last: &[] };
+        let limits = Limits { parallelism: 1, epilogues: true, conv_epilogues: &DType::ALL, short_conv_epilogues: 0, channels_last: &[] };
         HostRuntime { limits, usage: Arc::default() }
     }
 

@@ -12,7 +12,12 @@ fn run_seed(seed: u64, ops: usize) -> Result<bool, String> {
     let Ok(expected) = interp::run(&case.graph, &case.inputs, &case.args) else { return Ok(false) };
     let bytes: Vec<Vec<u8>> = case.inputs.iter().map(Tensor::to_bytes).collect();
     let plain = Null::cpu_limits();
-    let last = Limits { channels_last: &DType::ALL, conv_epilogues: seed.is_multiple_of(2), ..plain.clone() };
+    let last = Limits {
+        channels_last: &DType::ALL,
+        conv_epilogues: if seed.is_multiple_of(2) { &DType::ALL } else { &[] },
+        short_conv_epilogues: seed as usize % 16,
+        ..plain.clone()
+    };
     for (fuse, limits) in [(false, &plain), (true, &plain), (seed.is_multiple_of(3), &last)] {
         let options = Options { fuse, ..Options::default() };
         let program = compile_with(&case.graph, limits, &options);

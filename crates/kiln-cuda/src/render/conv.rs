@@ -4,23 +4,24 @@ use std::sync::Arc;
 
 use kiln_ir::dims::numel;
 use kiln_ir::kernel::{ConvKernel, ConvMode};
-use kiln_ir::{BufId, DType, Program, RuntimeError};
+use kiln_ir::{BufId, DType, MatmulPrecision, Program, RuntimeError};
 
+use super::few;
 use super::signature::Signature;
 use super::template::{blocks, step};
 use super::text::{is_wide, memory_type, point, register_type, unflatten};
 use crate::steps::{Chip, Param, Source, Step, Steps};
 
 /// Sizes of the product of one group.
-struct Product {
-    rows: usize,
-    columns: usize,
-    depth: usize,
-    groups: usize,
+pub(super) struct Product {
+    pub rows: usize,
+    pub columns: usize,
+    pub depth: usize,
+    pub groups: usize,
 }
 
 impl Product {
-    fn new(k: &ConvKernel) -> Self {
+    pub fn new(k: &ConvKernel) -> Self {
         let groups = k.attrs.groups.max(1);
         let (og, cg) = (k.w[0] / groups, k.w[1]);
         let (images, x, w, y) = (k.x[0], numel(&k.x[2..]), numel(&k.w[2..]), numel(&k.y[2..]));
@@ -58,13 +59,21 @@ pub fn render(k: &ConvKernel, program: &Program, chip: &Chip) -> Result<Steps, R
     if let Some(way) = Way::of(k) {
         return stream(k, program, chip, &product, points, way);
     }
+    if few::suits(k) {
+        return few::render(k, program, chip);
+    }
     let half = matches!(k.dtype, DType::F16 | DType::BF16);
     let (r_m, r_n) = tile(k.dtype, &product);
-    let (side_m, side_n) = if half { (128, 128) } else { (16 * r_m, 16 * r_n) };
+    let cores = on_cores(k, chip);
+    let (side_m, side_n) = match cores {
+        Some(sides) => sides,
+        None if half => (128, 128),
+        None => (16 * r_m, 16 * r_n),
+    };
     let (tiles_m, tiles_n) = (product.rows.div_ceil(side_m), product.columns.div_ceil(side_n));
     // Parts of the sum: enough blocks for the machine, each with a good stretch to add.
     let tiles = tiles_m * tiles_n * product.groups;
-    let stretch = if half { 256 } else { 128 };
+    let stretch = if half || cores.is_some() { 256 } else { 128 };
     let wanted = (2 * chip.multiprocessors as usize / tiles.max(1)).clamp(1, product.depth.div_ceil(stretch).max(1));
     let split = product.depth.div_ceil(wanted).next_multiple_of(32).max(32);
     let splits = product.depth.div_ceil(split).max(1);
@@ -97,8 +106,21 @@ pub fn render(k: &ConvKernel, program: &Program, chip: &Chip) -> Result<Steps, R
     } else {
         epilogue(&mut sig, k)
     };
-    let functions: &[&str] = if half { &[include_str!("cuda/tensor.cu"), include_str!("cuda/conv.cu")] } else { &[include_str!("cuda/conv.cu")] };
-    let (entry, template, threads, shared) = if half {
+    let functions: &[&str] = if cores.is_some() {
+        &[include_str!("cuda/tensor.cu"), include_str!("cuda/tf32.cu"), include_str!("cuda/conv.cu")]
+    } else if half {
+        &[include_str!("cuda/tensor.cu"), include_str!("cuda/conv.cu")]
+    } else {
+        &[include_str!("cuda/conv.cu")]
+    };
+    let (entry, template, threads, shared) = if cores.is_some() {
+        let parts = if chip.precision_of(k.dtype) == MatmulPrecision::High { 1 } else { 2 };
+        let _ = writeln!(head, "#define PARTS {parts}\n#define WARPS_M {}", side_m / 32);
+        sig.resident = 2;
+        let right = if k.mode == ConvMode::WeightGrad { side_n * 36 } else { 32 * (side_n + 8) };
+        let spots = side_n.max(64) * if sig.wide { 24 } else { 16 };
+        ("conv_tf32", include_str!("cuda/conv_tf32.cu"), 256, (2 * (side_m * 36 + right) * 4 + spots).max(side_m * (side_n + 4) * 4))
+    } else if half {
         let by_depth = k.mode == ConvMode::WeightGrad;
         let _ = writeln!(head, "#define BRAIN {}", (k.dtype == DType::BF16) as u8);
         let _ = writeln!(head, "#define LEFT_VECTORS {}\n#define RIGHT_VECTORS {}", left_vectors(k, &product) as u8, right_vectors(k) as u8);
@@ -115,6 +137,20 @@ pub fn render(k: &ConvKernel, program: &Program, chip: &Chip) -> Result<Steps, R
         steps.push(sum(k, program, chip, &product, splits, parts));
     }
     Ok(Steps { steps, scratch })
+}
+
+/// The sides of a tile of 32-bit floats on tensor cores, where there are enough rows and columns for them.
+pub fn on_cores(k: &ConvKernel, chip: &Chip) -> Option<(usize, usize)> {
+    let p = Product::new(k);
+    if k.dtype != DType::F32 || k.attrs.channels_last || p.rows < 16 || p.columns < 32 || p.depth < 16 {
+        return None;
+    }
+    let side_m = if p.rows <= 32 { 32 } else { 64 };
+    // Narrow tiles where wide ones would leave more of the machine idle at the end.
+    let tiles = |side_n: usize| p.rows.div_ceil(side_m) * p.columns.div_ceil(side_n) * p.groups;
+    let time = |side_n: usize| tiles(side_n).div_ceil(chip.multiprocessors as usize) * side_n;
+    let narrow = side_m == 64 && time(64) < time(128);
+    Some((side_m, if narrow { 64 } else { 128 }))
 }
 
 /// How operands of half floats come in whole accesses.
@@ -247,11 +283,14 @@ fn stream(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, points: u
 
 /// The statement that keeps a part of a sum.
 fn partial(sig: &mut Signature<'_>, k: &ConvKernel, p: &Product, parts: usize) -> String {
+    order(k) + &part(sig, k, p, parts)
+}
+
+/// The same where `column` is defined.
+pub(super) fn part(sig: &mut Signature<'_>, k: &ConvKernel, p: &Product, parts: usize) -> String {
     let to = sig.scratch(parts);
     let per = p.groups * p.rows;
-    let mut s = order(k);
-    let _ = writeln!(s, "(({}*){to})[((split * {per} + g * ROWS + m) * (ix)COLUMNS) + column] = value;", accumulator(k.dtype));
-    s
+    format!("(({}*){to})[((split * {per} + g * ROWS + m) * (ix)COLUMNS) + column] = value;\n", accumulator(k.dtype))
 }
 
 /// Defines `column`: the number of column `n` in the order of the result. Channels-last weights' gradients have their columns by kernel element, then channel.
@@ -325,7 +364,7 @@ fn tile(dtype: DType, p: &Product) -> (usize, usize) {
 }
 
 /// The type sums run in.
-fn accumulator(dtype: DType) -> &'static str {
+pub(super) fn accumulator(dtype: DType) -> &'static str {
     match dtype {
         DType::F64 => "double",
         DType::F32 | DType::F16 | DType::BF16 => "float",
@@ -333,7 +372,7 @@ fn accumulator(dtype: DType) -> &'static str {
     }
 }
 
-fn accumulator_size(dtype: DType) -> usize {
+pub(super) fn accumulator_size(dtype: DType) -> usize {
     if matches!(dtype, DType::F32 | DType::F16 | DType::BF16) { 4 } else { 8 }
 }
 
@@ -352,7 +391,7 @@ fn right_vectors(k: &ConvKernel) -> bool {
 }
 
 /// The macros of the convolution's geometry. Missing leading axes are single.
-fn definitions(k: &ConvKernel, p: &Product, sig: &Signature<'_>) -> String {
+pub(super) fn definitions(k: &ConvKernel, p: &Product, sig: &Signature<'_>) -> String {
     let mode = match k.mode {
         ConvMode::Forward => 0,
         ConvMode::InputGrad => 1,
@@ -399,26 +438,33 @@ fn definitions(k: &ConvKernel, p: &Product, sig: &Signature<'_>) -> String {
 
 /// The statements of the epilogue at result `(g, m, n)`, whose accumulated value is `value`.
 fn epilogue(sig: &mut Signature<'_>, k: &ConvKernel) -> String {
+    order(k) + &result(sig, k)
+}
+
+/// The same where `column` is defined.
+pub(super) fn result(sig: &mut Signature<'_>, k: &ConvKernel) -> String {
     let (per, columns): (usize, Vec<usize>) = match k.mode {
         ConvMode::Forward => (k.w[0] / k.attrs.groups.max(1), [k.y[0]].into_iter().chain(k.y[2..].iter().copied()).collect()),
         ConvMode::InputGrad => (k.w[1], [k.x[0]].into_iter().chain(k.x[2..].iter().copied()).collect()),
         ConvMode::WeightGrad => (k.w[0] / k.attrs.groups.max(1), k.w[1..].to_vec()),
     };
-    let (split, mut coords) = unflatten(sig, "column", &columns, "c");
-    let mut s = order(k) + &split;
+    let (mut s, mut coords) = unflatten(sig, "column", &columns, "c");
     let channel = format!("(g * {per} + m)");
     coords.insert(if k.mode == ConvMode::WeightGrad { 0 } else { 1 }, channel);
+    if k.attrs.channels_last {
+        coords[1..].rotate_left(1);
+    }
     s += &point(sig, &k.epilogue, &coords, "value");
     s
 }
 
 /// A template with the statements that keep a result in their place.
-fn with_store(template: &str, store: &str) -> String {
+pub(super) fn with_store(template: &str, store: &str) -> String {
     template.replace("            STORE\n", &format!("{{\n{store}}}\n"))
 }
 
 /// The translation unit: geometry and shared functions before the kernel.
-fn finish(sig: Signature<'_>, entry: &str, threads: u32, head: &str, functions: &[&str], body: &str) -> (Arc<Source>, Vec<Param>) {
+pub(super) fn finish(sig: Signature<'_>, entry: &str, threads: u32, head: &str, functions: &[&str], body: &str) -> (Arc<Source>, Vec<Param>) {
     let (mut source, params) = sig.finish(entry, threads, body);
     let before = format!("{head}{}\nextern \"C\" __global__", functions.concat());
     source.code = source.code.replacen("extern \"C\" __global__", &before, 1);
@@ -445,12 +491,12 @@ fn exchange(k: &ConvKernel, program: &Program, chip: &Chip) -> Step {
 }
 
 /// Adds the parts of every result and runs the epilogue.
-fn sum(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, splits: usize, parts: usize) -> Step {
+pub(super) fn sum(k: &ConvKernel, program: &Program, chip: &Chip, p: &Product, splits: usize, parts: usize) -> Step {
     let points = p.groups * p.rows * p.columns;
     let mut sig = Signature::new(program);
     sig.wide = is_wide(program, &k.epilogue, points * splits);
     let (from, ty, acc) = (sig.scratch(parts), sig.index_type(), accumulator(k.dtype));
-    let store = epilogue(&mut sig, k).replacen(&order(k), "", 1);
+    let store = result(&mut sig, k);
     let body = format!(
         "for ({ty} at = ({ty})blockIdx.x * 256 + threadIdx.x; at < {points}; at += ({ty})gridDim.x * 256) {{\n\
          const {ty} column = at % {columns}, row = at / {columns}, m = row % {rows}, g = row / {rows};\n\

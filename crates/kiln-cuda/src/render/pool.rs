@@ -48,6 +48,7 @@ pub fn render(k: &PoolKernel, _: &Program, chip: &Chip) -> Result<Steps, Runtime
         .number("V", vector as i128)
         .number("X_PLANE", x_plane as i128)
         .number("Y_PLANE", y_plane as i128)
+        .flag("APART", (0..n).all(|a| k.attrs.dilation[a] == 1 && k.attrs.stride[a] >= k.attrs.kernel[a]))
         .flag("COUNT_PADDING", k.attrs.count_include_pad)
         .flag("HAS_INDICES", k.indices.is_some())
         .define("AXIS_D", &axis(0))

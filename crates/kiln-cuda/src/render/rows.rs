@@ -42,6 +42,11 @@ pub fn render(nest: &Nest, program: &Program) -> Option<Steps> {
 impl Rows {
     /// How rows lie in registers, if the nest is one of this kind. `spread`: a row takes the threads of a whole block of 256, as far as it has elements.
     pub fn plan(nest: &Nest, program: &Program, spread: bool) -> Option<Self> {
+        Self::plan_within(nest, program, spread, CHEAP).or_else(|| Self::plan_within(nest, program, spread, DEAR))
+    }
+
+    /// `limit`: what a value may cost that is made anew instead of being kept.
+    fn plan_within(nest: &Nest, program: &Program, spread: bool, limit: u32) -> Option<Self> {
         let reduced = nest.reduced_points();
         let mut phases = nest.expr.phases();
         let last = phases.iter().copied().max().unwrap_or(0);
@@ -51,7 +56,7 @@ impl Rows {
         }
         put_off(nest, &mut phases);
         let v = nest.vector(program, nest.dims.len() - 1, 8);
-        let raw = raw(nest, &phases, v);
+        let raw = raw(nest, &phases, v, limit);
         let saved = saved(nest, &phases, &raw);
         let cost = cost(nest, program, &phases, (&saved, &raw), v);
         let groups = reduced.div_ceil(v);
@@ -139,10 +144,12 @@ fn put_off(nest: &Nest, phases: &mut [u32]) {
 
 /// Additions that a value may cost each time it is made anew.
 const CHEAP: u32 = 3;
+/// The same where a row would not fit into registers otherwise: still less than reading it again.
+const DEAR: u32 = 40;
 
 /// What is made anew in each phase that needs it: of what was read as vectors at the start, which stays in registers as it is (half floats take half of the room), and of what takes
 /// no reading at all, such as masks made of positions.
-fn raw(nest: &Nest, phases: &[u32], v: usize) -> Vec<bool> {
+fn raw(nest: &Nest, phases: &[u32], v: usize, limit: u32) -> Vec<bool> {
     let (expr, last) = (&nest.expr, nest.dims.len() - 1);
     // The cost of each such value.
     let mut costs: Vec<Option<u32>> = vec![None; expr.values.len()];
@@ -160,7 +167,7 @@ fn raw(nest: &Nest, phases: &[u32], v: usize) -> Vec<bool> {
                 total = total.zip(costs[x.index()]).map(|(a, b)| a + b);
             }
         });
-        costs[k] = total.filter(|c| *c <= CHEAP);
+        costs[k] = total.filter(|c| *c <= limit);
     }
     costs.into_iter().map(|c| c.is_some()).collect()
 }

@@ -10,7 +10,11 @@ use crate::nvrtc::{all_compile, is_here};
 
 /// What the compiler makes of a graph for this device.
 fn program(graph: &Graph) -> Program {
-    compile_with(graph, &Limits { parallelism: 264, epilogues: true, conv_epilogues: true, channels_last: &[] }, &Options::default())
+    compile_with(
+        graph,
+        &Limits { parallelism: 264, epilogues: true, conv_epilogues: &DType::ALL, short_conv_epilogues: 0, channels_last: &[] },
+        &Options::default(),
+    )
 }
 
 /// Compiles every kernel of a graph that has a rendering.

@@ -1,11 +1,13 @@
 //! Convolutions and their gradients with every option, and their epilogues.
 use kiln_ir::dims::channels_last;
+use kiln_ir::interp::{self, Scalar, Tensor};
 use kiln_ir::op::ConvAttrs;
-use kiln_ir::{DType, Elementwise, Graph, Op};
+use kiln_ir::{DType, Elementwise, Graph, MatmulPrecision, Op};
 use smallvec::SmallVec;
 
 use kiln_cuda::steps::Chip;
 
+use crate::emulator;
 use crate::oracle::{Draw, check_on, check_within};
 
 /// One geometry: sizes of x, outputs, kernel, and the attributes.
@@ -129,6 +131,89 @@ fn convolutions_of_half_floats_go_channels_last() {
     check_case(&mut draw, DType::BF16, &Case { x: &[4, 8, 5, 5], outputs: 8, kernel: &[1, 1], padding: &[(0, 0), (0, 0)], stride: &[2, 2], ..base });
     let line = Case { x: &[2, 8, 300], outputs: 8, kernel: &[3], stride: &[1], dilation: &[1], padding: &[(1, 1)], groups: 1 };
     check_case(&mut draw, DType::BF16, &line);
+}
+
+#[test]
+fn convolutions_of_few_channels_keep_what_a_place_meets() {
+    let mut draw = Draw(47);
+    let base = Case { x: &[3, 1, 12, 11], outputs: 32, kernel: &[3, 3], stride: &[1, 1], dilation: &[1, 1], padding: &[(0, 0), (0, 0)], groups: 1 };
+    // One multiprocessor: sums are cut into few parts, and outputs stay together.
+    for multiprocessors in [1, 132] {
+        let chip = Chip { multiprocessors, ..Chip::of(90) };
+        check_case_on(&chip, &mut draw, DType::F32, &base);
+        check_case_on(&chip, &mut draw, DType::BF16, &Case { x: &[1, 3, 9, 40], outputs: 70, stride: &[2, 1], padding: &[(1, 2), (0, 1)], ..base });
+    }
+    check_case(
+        &mut draw,
+        DType::F64,
+        &Case { x: &[2, 2, 17, 33], outputs: 13, kernel: &[2, 3], dilation: &[2, 1], padding: &[(1, 1), (2, 0)], ..base },
+    );
+    check_case(&mut draw, DType::F16, &Case { x: &[2, 6, 20, 9], outputs: 9, kernel: &[3, 2], padding: &[(1, 1), (1, 0)], groups: 3, ..base });
+    // Long enough for several parts of a sum.
+    check_case(&mut draw, DType::F32, &Case { x: &[5, 4, 31, 33], outputs: 10, kernel: &[2, 2], padding: &[(1, 0), (0, 1)], ..base });
+}
+
+#[test]
+fn convolutions_of_32_bit_floats_run_on_tensor_cores() {
+    let mut draw = Draw(48);
+    let base = Case { x: &[2, 24, 12, 11], outputs: 32, kernel: &[3, 3], stride: &[1, 1], dilation: &[1, 1], padding: &[(1, 1), (1, 1)], groups: 1 };
+    // One multiprocessor: whole sums and wide tiles.
+    for multiprocessors in [1, 132] {
+        let chip = Chip { multiprocessors, ..Chip::of(80) };
+        check_case_on(&chip, &mut draw, DType::F32, &base);
+        check_case_on(&chip, &mut draw, DType::F32, &Case { x: &[1, 40, 9, 14], outputs: 70, stride: &[2, 1], padding: &[(0, 1), (2, 1)], ..base });
+    }
+    let chip = Chip::of(90);
+    check_case_on(&chip, &mut draw, DType::F32, &Case { x: &[3, 64, 7, 5], outputs: 80, dilation: &[2, 1], groups: 2, ..base });
+    check_case_on(
+        &chip,
+        &mut draw,
+        DType::F32,
+        &Case { x: &[2, 33, 50], outputs: 40, kernel: &[4], stride: &[3], dilation: &[1], padding: &[(2, 0)], ..base },
+    );
+}
+
+#[test]
+fn convolutions_on_tensor_cores_are_as_exact_as_plain_ones() {
+    let dims = ([2usize, 64, 10, 10], [64usize, 64, 3, 3]);
+    let attrs = ConvAttrs {
+        stride: SmallVec::from_slice(&[1, 1]),
+        dilation: SmallVec::from_slice(&[1, 1]),
+        padding: SmallVec::from_slice(&[(1, 1), (1, 1)]),
+        groups: 1,
+        channels_last: false,
+    };
+    let mut g = Graph::new();
+    let (x, w) = (g.input(&dims.0, DType::F32), g.input(&dims.1, DType::F32));
+    g.outputs = vec![g.add(Op::Conv(attrs), &[x, w]).unwrap()];
+    let program = crate::oracle::program(&g, true);
+    let mut draw = Draw(49);
+    let mut inputs = [draw.tensor(DType::F32, &dims.0, (-1.0, 1.0)), draw.tensor(DType::F32, &dims.1, (-1.0, 1.0))];
+    let run = |inputs: &[Tensor], chip: &Chip| match crate::gpu::device() {
+        Some(gpu) => Some(crate::gpu::run(gpu, &program, inputs, &[], 1).unwrap()),
+        None if emulator::available() => Some(emulator::run(&program, inputs, &[], chip).unwrap()),
+        None => None,
+    };
+    let error = |inputs: &[Tensor], chip: &Chip| {
+        let want = &interp::run_with(&g, inputs, &[], interp::Options { round_every_op: false }).unwrap()[0];
+        let got = Tensor::from_bytes(DType::F32, &want.dims, &run(inputs, chip)?[0]);
+        let square = |f: &dyn Fn(usize) -> f64| (0..want.len()).map(|i| f(i).powi(2)).sum::<f64>().sqrt();
+        Some(square(&|i| got.get(i).float() - want.get(i).float()) / square(&|i| want.get(i).float()))
+    };
+    let Some(full) = error(&inputs, &Chip::of(80)) else { return };
+    assert!(full < 3e-7, "relative error {full}");
+    if crate::gpu::device().is_none() {
+        let high = error(&inputs, &Chip { precision: MatmulPrecision::High, ..Chip::of(80) }).unwrap();
+        assert!((1e-5..1e-3).contains(&high), "factors of 11 bits have an error of {high}");
+    }
+    // What isn't finite stays what it is, wherever a window meets it.
+    for (tensor, at, v) in [(0, 77, f64::INFINITY), (0, 5000, f64::NEG_INFINITY), (1, 900, f64::NAN)] {
+        inputs[tensor].set(at, Scalar::Float(v));
+    }
+    if let Some(got) = run(&inputs, &Chip::of(80)) {
+        let want = interp::run_with(&g, &inputs, &[], interp::Options { round_every_op: false }).unwrap();
+        crate::oracle::compare("with infinities", &program, &got, &want, 10.0);
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::oracle::{Draw, compare};
 use crate::{emulator, gpu};
 
 /// A convolution of bf16 with an activation.
-fn program(conv_epilogues: bool) -> Program {
+fn program(conv_epilogues: &'static [DType]) -> Program {
     let mut g = Graph::new();
     let (x, w) = (g.input(&[2, 8, 6, 6], DType::BF16), g.input(&[16, 8, 3, 3], DType::BF16));
     let attrs = ConvAttrs {
@@ -25,7 +25,7 @@ fn program(conv_epilogues: bool) -> Program {
     let y = g.add(Op::Conv(attrs), &[x, w]).unwrap();
     let y = g.add(Op::Elementwise(Elementwise::Tanh), &[y]).unwrap();
     g.outputs = vec![y];
-    let limits = Limits { parallelism: 264, epilogues: true, conv_epilogues, channels_last: &[DType::BF16] };
+    let limits = Limits { parallelism: 264, epilogues: true, conv_epilogues, short_conv_epilogues: 0, channels_last: &[DType::BF16] };
     compile_with(&g, &limits, &Options::default())
 }
 
@@ -40,7 +40,7 @@ fn families(lowered: &Lowered) -> Vec<String> {
 
 #[test]
 fn the_library_takes_a_convolution_and_its_epilogue_follows() {
-    for conv_epilogues in [false, true] {
+    for conv_epilogues in [&[][..], &DType::ALL] {
         let program = program(conv_epilogues);
         let mut asked = 0;
         let mut probe = |shape: &kiln_cuda::convolution::Shape| {
@@ -57,9 +57,32 @@ fn the_library_takes_a_convolution_and_its_epilogue_follows() {
 
 #[test]
 fn what_the_library_cannot_do_runs_on_own_kernels() {
-    let lowered = Lowered::new(&program(true), &Chip::of(90), false, Some(&mut |_| None)).unwrap();
+    let lowered = Lowered::new(&program(&DType::ALL), &Chip::of(90), false, Some(&mut |_| None)).unwrap();
     assert!(lowered.works().all(|w| matches!(w, Work::Launch { .. })), "{:?}", families(&lowered));
     assert!(families(&lowered).iter().any(|f| f.starts_with("conv")), "{:?}", families(&lowered));
+}
+
+#[test]
+fn uneven_padding_and_full_precision_stay_with_own_kernels() {
+    let lowered = |dtype: DType, padding: &[(usize, usize)], precision| {
+        let mut g = Graph::new();
+        let (x, w) = (g.input(&[2, 40, 6, 6], dtype), g.input(&[70, 40, 3, 3], dtype));
+        let y = g.add(Op::Conv(padded(&[1, 1], &[1, 1], padding, 1)), &[x, w]).unwrap();
+        g.outputs = vec![y];
+        let limits = Limits { channels_last: &[DType::BF16], ..Chip::of(90).limits() };
+        let program = compile_with(&g, &limits, &Options::default());
+        let chip = Chip { precision, ..Chip::of(90) };
+        families(&Lowered::new(&program, &chip, false, Some(&mut |_| Some(0))).unwrap())
+    };
+    use MatmulPrecision::{High, Highest};
+    let even = [(1, 1), (0, 0)];
+    assert_eq!(lowered(DType::BF16, &even, Highest), ["library, workspace false"]);
+    assert_eq!(lowered(DType::F32, &even, High), ["library, workspace false"]);
+    assert_eq!(lowered(DType::F32, &even, Highest)[0], "conv_tf32");
+    let uneven = [(1, 1), (0, 1)];
+    assert_eq!(lowered(DType::F32, &uneven, High)[0], "conv_tf32");
+    let own = lowered(DType::BF16, &uneven, Highest);
+    assert!(own.iter().all(|f| f.starts_with("conv")), "{own:?}");
 }
 
 /// The three products of a geometry beside a library that leaves the padding out, with factors that aren't finite here and there.
@@ -95,16 +118,15 @@ fn check_padding(dtype: DType, last: bool, case: (&[usize], &[usize], ConvAttrs)
         check_beside(&weight, &[x.clone(), tensor(&y_dims, &[(at, f64::INFINITY)])]);
     }
     check_beside(&weight, &[x.clone(), tensor(&y_dims, &[])]);
-    // The library may multiply zeros of its own where a gradient of x has no product, so its weight is finite on a real GPU.
-    let odd = if gpu::device().is_some() { &[][..] } else { &odd };
+    // Where a gradient of x has no product, the library and own kernels multiply zeros of their own, so that its weight is finite here.
     let input = graph(Op::ConvInputGrad(attrs), &y_dims, &w_dims, Some(&x_dims));
-    check_beside(&input, &[tensor(&y_dims, &[]), tensor(&w_dims, odd)]);
+    check_beside(&input, &[tensor(&y_dims, &[]), tensor(&w_dims, &[])]);
 }
 
 #[track_caller]
 fn check_beside(graph: &Graph, inputs: &[Tensor]) {
     let expected = interp::run(graph, inputs, &[]).unwrap();
-    let limits = Limits { parallelism: 264, epilogues: true, conv_epilogues: false, channels_last: &[] };
+    let limits = Limits { parallelism: 264, epilogues: true, conv_epilogues: &[], short_conv_epilogues: 0, channels_last: &[] };
     let program = compile_with(graph, &limits, &Options::default());
     let got = match gpu::device() {
         Some(gpu) => gpu::run(gpu, &program, inputs, &[], 1).unwrap(),
@@ -140,7 +162,7 @@ fn precisions(dtype: DType, precision: MatmulPrecision) -> Vec<MatmulPrecision> 
     let (x, w) = (g.input(&[2, 8, 6, 6], dtype), g.input(&[16, 8, 3, 3], dtype));
     let y = g.add(Op::Conv(padded(&[1, 1], &[1, 1], &[(1, 1), (1, 1)], 1)), &[x, w]).unwrap();
     g.outputs = vec![product, y];
-    let limits = Limits { parallelism: 264, epilogues: true, conv_epilogues: false, channels_last: &[] };
+    let limits = Limits { parallelism: 264, epilogues: true, conv_epilogues: &[], short_conv_epilogues: 0, channels_last: &[] };
     let program = compile_with(&g, &limits, &Options::default());
     let chip = Chip { precision, ..Chip::of(90) };
     let lowered = Lowered::new(&program, &chip, true, Some(&mut |_| Some(0))).unwrap();
@@ -155,7 +177,8 @@ fn precisions(dtype: DType, precision: MatmulPrecision) -> Vec<MatmulPrecision> 
 #[test]
 fn only_32_bit_floats_may_be_rounded_and_only_where_it_is_asked_for() {
     use MatmulPrecision::{High, Highest};
-    assert_eq!(precisions(DType::F32, Highest), [Highest, Highest]);
+    // In full precision the convolution is none of the library's.
+    assert_eq!(precisions(DType::F32, Highest), [Highest]);
     assert_eq!(precisions(DType::F32, High), [High, High]);
     for dtype in [DType::F64, DType::BF16] {
         assert_eq!(precisions(dtype, High), [Highest, Highest]);

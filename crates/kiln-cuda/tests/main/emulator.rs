@@ -3,6 +3,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use kiln_cuda::convolution::{Convolution, Probe};
@@ -55,9 +56,12 @@ fn library(source: &Source, params: usize) -> PathBuf {
         std::fs::write(&header, HEADER).unwrap();
     }
     std::fs::write(path.with_extension("cu"), &source.code).unwrap();
-    let text = path.with_extension(format!("{}.cpp", std::process::id()));
+    // Other threads and processes may make the same library now.
+    static MADE: AtomicUsize = AtomicUsize::new(0);
+    let unique = format!("{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+    let text = path.with_extension(format!("{unique}.cpp"));
     std::fs::write(&text, code).unwrap();
-    let made = path.with_extension(format!("{}.tmp", std::process::id()));
+    let made = path.with_extension(format!("{unique}.tmp"));
     let output = Command::new("g++")
         .args(["-std=c++17", "-O1", "-w", "-shared", "-fPIC", "-fwrapv", "-fno-strict-aliasing", "-o"])
         .arg(&made)

@@ -1,12 +1,13 @@
 //! Fused kernels and dots compute what the interpreter says: elementwise in every layout, reductions along rows and columns, row kernels, transposes, random graphs.
 use kiln_compiler::fuzz::random_smooth_case;
+use kiln_compiler::{Options, compile_with};
 use kiln_cuda::steps::Chip;
 use kiln_ir::interp::{self, Tensor};
 use kiln_ir::op::OpInputs;
-use kiln_ir::{DType, Dims, Elementwise, Graph, NodeId, Op, ReduceOp};
+use kiln_ir::{DType, Dims, Elementwise, Graph, Limits, NodeId, Op, ReduceOp};
 
 use crate::emulator;
-use crate::oracle::{Draw, check, check_within, program};
+use crate::oracle::{Draw, check, check_program, check_within, program};
 
 /// A graph with an unary chain over `x` that reads a second operand broadcast along rows.
 fn op(g: &mut Graph, op: Elementwise, x: &[NodeId]) -> NodeId {
@@ -57,6 +58,23 @@ fn softmax_is_right_along_rows_and_columns() {
             let x = draw.tensor(dtype, &dims, (-3.0, 3.0));
             check(&g, &[x], &[]);
         }
+    }
+}
+
+#[test]
+fn long_rows_are_read_once() {
+    let chip = Chip::of(90);
+    for (seed, (dtype, columns)) in [(DType::BF16, 26_000), (DType::F32, 16_380), (DType::F16, 65_536)].into_iter().enumerate() {
+        let mut g = Graph::new();
+        let x = g.input(&[3, columns], dtype);
+        let y = softmax(&mut g, x, 1);
+        g.outputs.push(y);
+        let x = Draw(20 + seed as u64).tensor(dtype, &[3, columns], (-3.0, 3.0));
+        let program = compile_with(&g, &Limits { parallelism: 2, ..chip.limits() }, &Options::default());
+        let kernels: Vec<_> = program.kernels().collect();
+        let step = &kiln_cuda::render::render(kernels[0], &program, &chip).unwrap().steps[0];
+        assert_eq!((kernels.len(), &step.source.entry[..]), (1, "row"), "{dtype}");
+        check_program(&chip, (&g, &program), &[x], &[], 4.0);
     }
 }
 

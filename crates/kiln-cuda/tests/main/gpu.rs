@@ -7,7 +7,7 @@ use kiln_compiler::{Options, compile_with, print::print};
 use kiln_cuda::CudaRuntime;
 use kiln_ir::interp::{self, Tensor};
 use kiln_ir::op::OpInputs;
-use kiln_ir::{Buffer, DType, Dims, Graph, Op, OutputSpec, Program, Runtime, RuntimeError};
+use kiln_ir::{Buffer, DType, Dims, Elementwise, Graph, Op, OutputSpec, Program, ReduceOp, Runtime, RuntimeError};
 
 use crate::oracle::Draw;
 
@@ -126,7 +126,7 @@ fn large_products_are_right_in_every_layout() {
             let bias = g.input(&[1, 1, n], dtype);
             if turned & 4 != 0 {
                 let b = g.push(Op::Expand, OpInputs::from_slice(&[bias]), Dims::from_slice(&[2, m, n]), dtype);
-                d = g.push(Op::Elementwise(kiln_ir::Elementwise::Add), OpInputs::from_slice(&[d, b]), Dims::from_slice(&[2, m, n]), dtype);
+                d = g.push(Op::Elementwise(Elementwise::Add), OpInputs::from_slice(&[d, b]), Dims::from_slice(&[2, m, n]), dtype);
             }
             g.outputs.push(d);
             let inputs = [draw.tensor(dtype, &xd, (-1.0, 1.0)), draw.tensor(dtype, &yd, (-1.0, 1.0)), draw.tensor(dtype, &[1, 1, n], (-1.0, 1.0))];
@@ -168,7 +168,7 @@ fn a_matrix_times_a_vector_is_right_in_both_layouts() {
             };
             let d = g.push(Op::Dot, OpInputs::from_slice(&[x, y]), Dims::from_slice(&[1, n]), dtype);
             let b = g.input(&[1, n], dtype);
-            let z = g.push(Op::Elementwise(kiln_ir::Elementwise::Add), OpInputs::from_slice(&[d, b]), Dims::from_slice(&[1, n]), dtype);
+            let z = g.push(Op::Elementwise(Elementwise::Add), OpInputs::from_slice(&[d, b]), Dims::from_slice(&[1, n]), dtype);
             g.outputs.push(z);
             let inputs = [draw.tensor(dtype, &[1, k], (-1.0, 1.0)), draw.tensor(dtype, &dims, (-1.0, 1.0)), draw.tensor(dtype, &[1, n], (-1.0, 1.0))];
             let want = &interp::run_with(&g, &inputs, &[], interp::Options { round_every_op: false }).unwrap()[0];
@@ -180,6 +180,44 @@ fn a_matrix_times_a_vector_is_right_in_both_layouts() {
                 assert!((a - b).abs() <= crate::oracle::tolerance(dtype) * 4.0 * b.abs().max(4.0), "{dtype} {turned}: element {i} is {a}, not {b}");
             }
         }
+    }
+}
+
+#[test]
+fn elements_beyond_31_bits_are_found() {
+    let Some(gpu) = device() else { return };
+    // 229,379 elements more than 2^31, each of which depends on all bits of its place.
+    let (rows, columns) = (65_537usize, 32_771usize);
+    let at = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0];
+    let mut g = Graph::new();
+    let x = g.input(&[rows, columns], DType::U8);
+    let twice = g.add(Op::Elementwise(Elementwise::Add), &[x, x]).unwrap();
+    let turned = g.add(Op::Permute([1, 0].into_iter().collect()), &[x]).unwrap();
+    let turned = g.add(Op::Elementwise(Elementwise::Not), &[turned]).unwrap();
+    let most = g.add_as(Op::Reduce { op: ReduceOp::Max, axes: 2 }, &[x], &[rows, 1], DType::U8).unwrap();
+    let least = g.add_as(Op::Reduce { op: ReduceOp::Min, axes: 1 }, &[x], &[1, columns], DType::U8).unwrap();
+    g.outputs = vec![twice, turned, most, least];
+    let program = compile_with(&g, gpu.limits(), &Options::default());
+    let executable = gpu.compile(Arc::new(program.clone())).unwrap();
+    let mut bytes: Vec<u8> = (0..rows * columns).map(at).collect();
+    let (mut row_most, mut column_least) = (vec![0u8; rows], vec![255u8; columns]);
+    for (row, most) in bytes.chunks(columns).zip(&mut row_most) {
+        for (v, least) in row.iter().zip(&mut column_least) {
+            (*most, *least) = ((*most).max(*v), (*least).min(*v));
+        }
+    }
+    let x = gpu.upload(&bytes).unwrap();
+    let size = |spec: &OutputSpec| if let OutputSpec::New(bytes) = spec { *bytes } else { panic!("an output of its own is expected: {spec:?}") };
+    let outputs: Vec<Buffer> = program.outputs.iter().map(|o| gpu.alloc(size(o)).unwrap()).collect();
+    gpu.run(&*executable, std::slice::from_ref(&x), &outputs, &[]).unwrap();
+    gpu.download(&outputs[0], &mut bytes).unwrap();
+    assert_eq!(bytes.iter().enumerate().position(|(i, v)| *v != at(i).wrapping_add(at(i))), None);
+    gpu.download(&outputs[1], &mut bytes).unwrap();
+    assert_eq!(bytes.iter().enumerate().position(|(i, v)| *v != !at(i % rows * columns + i / rows)), None);
+    for (output, want) in [(2, row_most), (3, column_least)] {
+        let mut got = vec![0; want.len()];
+        gpu.download(&outputs[output], &mut got).unwrap();
+        assert!(got == want, "output {output}");
     }
 }
 

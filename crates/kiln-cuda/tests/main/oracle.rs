@@ -85,7 +85,7 @@ pub fn compare(what: &str, program: &Program, got: &[Vec<u8>], expected: &[Tenso
 pub fn program(graph: &Graph, fuse: bool) -> Program {
     compile_with(
         graph,
-        &Limits { parallelism: 132, epilogues: true, conv_epilogues: true, channels_last: &[] },
+        &Limits { parallelism: 132, epilogues: true, conv_epilogues: &DType::ALL, short_conv_epilogues: 0, channels_last: &[] },
         &Options { fuse, ..Options::default() },
     )
 }
@@ -105,14 +105,19 @@ pub fn check_within(graph: &Graph, inputs: &[Tensor], args: &[u64], slack: f64) 
 /// The same for the kernels of one chip.
 #[track_caller]
 pub fn check_on(chip: &Chip, graph: &Graph, inputs: &[Tensor], args: &[u64], slack: f64) {
+    check_program(chip, (graph, &program(graph, true)), inputs, args, slack);
+}
+
+/// The same for a graph and its program.
+#[track_caller]
+pub fn check_program(chip: &Chip, (graph, program): (&Graph, &Program), inputs: &[Tensor], args: &[u64], slack: f64) {
     let expected = interp::run_with(graph, inputs, args, interp::Options { round_every_op: false }).unwrap();
-    let program = program(graph, true);
     if let Some(gpu) = crate::gpu::device() {
-        let got = crate::gpu::run(gpu, &program, inputs, args, 1).unwrap_or_else(|e| panic!("{e}\n{}", kiln_compiler::print::print(&program)));
-        compare("on the GPU", &program, &got, &expected, slack);
+        let got = crate::gpu::run(gpu, program, inputs, args, 1).unwrap_or_else(|e| panic!("{e}\n{}", kiln_compiler::print::print(program)));
+        compare("on the GPU", program, &got, &expected, slack);
     } else if emulator::available() {
-        let got = emulator::run(&program, inputs, args, chip).unwrap_or_else(|e| panic!("{e}\n{}", kiln_compiler::print::print(&program)));
-        compare("on the emulated GPU", &program, &got, &expected, slack);
+        let got = emulator::run(program, inputs, args, chip).unwrap_or_else(|e| panic!("{e}\n{}", kiln_compiler::print::print(program)));
+        compare("on the emulated GPU", program, &got, &expected, slack);
     }
 }
 

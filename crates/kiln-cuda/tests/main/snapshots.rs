@@ -172,10 +172,7 @@ conv_weights [18, 1, 1] x 256 +0 (Buf(BufId(1)), Scratch(4096))
 conv_stream [1, 1, 1] x 256 +102400 (Scratch(0), Scratch(4096), Buf(BufId(2)))
   scratch 13312",
         ),
-        (
-            DType::F32,
-            "conv [2, 1, 1] x 256 +12416 (Buf(BufId(0)), Buf(BufId(1)), Scratch(0))\nconv_sum [16, 1, 1] x 256 +0 (Scratch(0), Buf(BufId(2)))\n  scratch 32768",
-        ),
+        (DType::F32, "conv_tf32 [1, 1, 1] x 256 +46080 (Buf(BufId(0)), Buf(BufId(1)), Buf(BufId(2)))\n  scratch 0"),
     ] {
         let mut g = Graph::new();
         let (x, w) = (g.input(&[2, 16, 8, 8], dtype), g.input(&[32, 16, 3, 3], dtype));

@@ -7,66 +7,86 @@ struct Spot {
     ix at;
 };
 
-// An element of the right operand: inside the input (or, walking strides backwards, on an output), or -1.
-__device__ __forceinline__ ix place(const Spot& column, const Spot& depth) {
-    const i32 d = column.d + depth.d, h = column.h + depth.h, w = column.w + depth.w;
+// Whether places add up: walking an input backwards with strides they don't.
+#define ADDS_UP (MODE != 1 || STRIDE_D * STRIDE_H * STRIDE_W == 1)
+// Whether the first axis is there at all.
+#define DEEP_AXIS (X_D > 1 || Y_D > 1 || W_D > 1 || PAD_D > 0)
 #if MODE == 1
-    if (STRIDE_D * STRIDE_H * STRIDE_W > 1) {
-        const bool inside = d >= 0 && h >= 0 && w >= 0 && d % STRIDE_D == 0 && h % STRIDE_H == 0 && w % STRIDE_W == 0 && d / STRIDE_D < Y_D && h / STRIDE_H < Y_H && w / STRIDE_W < Y_W;
-        return inside ? column.at + depth.at + (ix)((d / STRIDE_D * Y_H + h / STRIDE_H) * Y_W + w / STRIDE_W) : (ix)-1;
-    }
-    return (u32)d < Y_D && (u32)h < Y_H && (u32)w < Y_W ? column.at + depth.at + (ix)((d * Y_H + h) * Y_W + w) : (ix)-1;
+#define SIZE_D Y_D
+#define SIZE_H Y_H
+#define SIZE_W Y_W
 #else
-    return (u32)d < X_D && (u32)h < X_H && (u32)w < X_W ? column.at + depth.at + (ix)((d * X_H + h) * X_W + w) : (ix)-1;
+#define SIZE_D X_D
+#define SIZE_H X_H
+#define SIZE_W X_W
 #endif
+
+// An element of the right operand, if there is one: inside the input (or, walking strides backwards, on an output).
+__device__ __forceinline__ bool meets(const Spot& column, const Spot& depth, ix& at) {
+    const i32 d = DEEP_AXIS ? column.d + depth.d : 0, h = column.h + depth.h, w = column.w + depth.w;
+    at = column.at + depth.at;
+    if (ADDS_UP) return (!DEEP_AXIS | ((u32)d < SIZE_D)) & ((u32)h < SIZE_H) & ((u32)w < SIZE_W);
+    at += (ix)((d / STRIDE_D * Y_H + h / STRIDE_H) * Y_W + w / STRIDE_W);
+    return d >= 0 && h >= 0 && w >= 0 && d % STRIDE_D == 0 && h % STRIDE_H == 0 && w % STRIDE_W == 0 && d / STRIDE_D < Y_D && h / STRIDE_H < Y_H && w / STRIDE_W < Y_W;
+}
+
+// The same, or -1.
+__device__ __forceinline__ ix place(const Spot& column, const Spot& depth) {
+    ix at;
+    return meets(column, depth, at) ? at : (ix)-1;
+}
+
+// Coordinates with the place that they add to where places add up.
+__device__ __forceinline__ Spot spot(i32 d, i32 h, i32 w, ix at) {
+    Spot s;
+    s.d = d;
+    s.h = h;
+    s.w = w;
+    s.at = ADDS_UP ? at + (ix)((DEEP_AXIS ? d * SIZE_H * SIZE_W : 0) + h * SIZE_W + w) : at;
+    return s;
+}
+
+// A spot that meets nothing.
+__device__ __forceinline__ Spot nowhere() {
+    Spot s;
+    s.d = s.w = 0;
+    s.h = -(1 << 30);
+    s.at = 0;
+    return s;
 }
 
 // Column n and summed element k of group g.
 __device__ __forceinline__ Spot column_of(ix n, ix g) {
-    Spot s;
 #if MODE == 0
     const ix image = n / Y_PLACES;
     const i32 p = (i32)(n - image * Y_PLACES);
-    s.d = p / (Y_H * Y_W) * STRIDE_D - PAD_D;
-    s.h = p / Y_W % Y_H * STRIDE_H - PAD_H;
-    s.w = p % Y_W * STRIDE_W - PAD_W;
-    s.at = (image * X_CHANNELS + g * X_GROUP) * (ix)X_PLACES;
+    const ix at = (image * X_CHANNELS + g * X_GROUP) * (ix)X_PLACES;
+    return spot(DEEP_AXIS ? p / (Y_H * Y_W) * STRIDE_D - PAD_D : 0, (DEEP_AXIS ? p / Y_W % Y_H : p / Y_W) * STRIDE_H - PAD_H, p % Y_W * STRIDE_W - PAD_W, at);
 #elif MODE == 1
     const ix image = n / X_PLACES;
     const i32 p = (i32)(n - image * X_PLACES);
-    s.d = p / (X_H * X_W) + PAD_D;
-    s.h = p / X_W % X_H + PAD_H;
-    s.w = p % X_W + PAD_W;
-    s.at = (image * Y_CHANNELS + g * Y_GROUP) * (ix)Y_PLACES;
+    const ix at = (image * Y_CHANNELS + g * Y_GROUP) * (ix)Y_PLACES;
+    return spot(DEEP_AXIS ? p / (X_H * X_W) + PAD_D : 0, (DEEP_AXIS ? p / X_W % X_H : p / X_W) + PAD_H, p % X_W + PAD_W, at);
 #else
     const ix c = n / W_PLACES;
     const i32 p = (i32)(n - c * W_PLACES);
-    s.d = p / (W_H * W_W) * DILATION_D;
-    s.h = p / W_W % W_H * DILATION_H;
-    s.w = p % W_W * DILATION_W;
-    s.at = (g * X_GROUP + c) * (ix)X_PLACES;
+    const ix at = (g * X_GROUP + c) * (ix)X_PLACES;
+    return spot(DEEP_AXIS ? p / (W_H * W_W) * DILATION_D : 0, (DEEP_AXIS ? p / W_W % W_H : p / W_W) * DILATION_H, p % W_W * DILATION_W, at);
 #endif
-    return s;
 }
 
 __device__ __forceinline__ Spot depth_of(ix k) {
-    Spot s;
 #if MODE == 2
     const ix image = k / Y_PLACES;
     const i32 p = (i32)(k - image * Y_PLACES);
-    s.d = p / (Y_H * Y_W) * STRIDE_D - PAD_D;
-    s.h = p / Y_W % Y_H * STRIDE_H - PAD_H;
-    s.w = p % Y_W * STRIDE_W - PAD_W;
-    s.at = image * X_CHANNELS * (ix)X_PLACES;
+    const ix at = image * X_CHANNELS * (ix)X_PLACES;
+    return spot(DEEP_AXIS ? p / (Y_H * Y_W) * STRIDE_D - PAD_D : 0, (DEEP_AXIS ? p / Y_W % Y_H : p / Y_W) * STRIDE_H - PAD_H, p % Y_W * STRIDE_W - PAD_W, at);
 #else
     const ix c = k / W_PLACES;
     const i32 p = (i32)(k - c * W_PLACES), sign = MODE == 0 ? 1 : -1;
-    s.d = sign * (p / (W_H * W_W) * DILATION_D);
-    s.h = sign * (p / W_W % W_H * DILATION_H);
-    s.w = sign * (p % W_W * DILATION_W);
-    s.at = c * (ix)(MODE == 0 ? X_PLACES : Y_PLACES);
+    const ix at = c * (ix)(MODE == 0 ? X_PLACES : Y_PLACES);
+    return spot(DEEP_AXIS ? sign * (p / (W_H * W_W) * DILATION_D) : 0, sign * ((DEEP_AXIS ? p / W_W % W_H : p / W_W) * DILATION_H), sign * (p % W_W * DILATION_W), at);
 #endif
-    return s;
 }
 
 // Row m of the left operand at summed element k: rows of weights, or of dy image by image.

@@ -22,6 +22,11 @@ struct Axis {
         const i32 w = from / stride;
         return w * stride == from && w < out ? w : -1;
     }
+    // The only window that has a place where windows lie apart, or -1.
+    __device__ __forceinline__ i32 only(i32 at) const {
+        const i32 from = at + lo, w = from / stride;
+        return from - w * stride < kernel && w < out ? w : -1;
+    }
 };
 
 // `V` results of neighbouring channels: one access each of up to 16 bytes at a time.
@@ -135,6 +140,19 @@ extern "C" __global__ void __launch_bounds__(256) max_pool_grad(const T* __restr
         const ix from = START(Y_PLANE);
         W sum[V];
         LANES sum[v] = Number<W>::zero();
+        auto add = [&](i32 wd, i32 wh, i32 wl) {
+            const ix w = from + ((wd * H.out + wh) * L.out + wl) * STEP;
+            const Pack<i64> chosen = load(indices + w);
+            const Pack<T> row = load(dy + w);
+            LANES {
+                if (chosen.e[v] >= X_PLANE) report(fault, 3, 2, chosen.e[v], X_PLANE);
+                if (chosen.e[v] == (i64)rest) sum[v] = Number<W>::add(sum[v], widen<T>(row.e[v]));
+            }
+        };
+#if APART
+        const i32 wd = D.only(d), wh = H.only(h), wl = L.only(l);
+        if ((wd | wh | wl) >= 0) add(wd, wh, wl);
+#else
         for (i32 i = D.kernel - 1; i >= 0; i--) {
             const i32 wd = D.window(d, i);
             if (wd < 0) continue;
@@ -143,17 +161,11 @@ extern "C" __global__ void __launch_bounds__(256) max_pool_grad(const T* __restr
                 if (wh < 0) continue;
                 for (i32 k = L.kernel - 1; k >= 0; k--) {
                     const i32 wl = L.window(l, k);
-                    if (wl < 0) continue;
-                    const ix w = from + ((wd * H.out + wh) * L.out + wl) * STEP;
-                    const Pack<i64> chosen = load(indices + w);
-                    const Pack<T> row = load(dy + w);
-                    LANES {
-                        if (chosen.e[v] >= X_PLANE) report(fault, 3, 2, chosen.e[v], X_PLANE);
-                        if (chosen.e[v] == (i64)rest) sum[v] = Number<W>::add(sum[v], widen<T>(row.e[v]));
-                    }
+                    if (wl >= 0) add(wd, wh, wl);
                 }
             }
         }
+#endif
         Pack<T> sums;
         LANES sums.e[v] = narrow<T>(sum[v]);
         store(dx + at * V, sums);

@@ -221,6 +221,28 @@ template <bool BF16> static inline void multiply(float (&d)[4], const unsigned (
     __syncwarp();
 }
 
+static inline float load_if(const float* at, bool there) { return there ? *at : 0.0f; }
+static inline void multiply_tf32(float (&d)[4], const float (&a)[4], const float (&b)[2]) {
+    Fragments f;
+    memcpy(f.a, a, 16);
+    memcpy(f.b, b, 8);
+    slot<Fragments>(current & 31) = f;
+    __syncwarp();
+    int lane = current & 31, group = lane / 4, quad = lane % 4;
+    for (int n = 0; n < 4; n++) {
+        int row = group + (n / 2) * 8, column = quad * 2 + n % 2;
+        float sum = d[n];
+        for (int k = 0; k < 8; k++) {
+            // a: registers 0..3 hold (row, k), (row + 8, k), (row, k + 4), (row + 8, k + 4); b: (k, column), (k + 4, column). Low bits do not count.
+            const Fragments& fa = slot<Fragments>((row % 8) * 4 + k % 4);
+            const Fragments& fb = slot<Fragments>(column * 4 + k % 4);
+            sum += __uint_as_float(fa.a[(k / 4) * 2 + row / 8] & 0xffffe000u) * __uint_as_float(fb.b[k / 4] & 0xffffe000u);
+        }
+        d[n] = sum;
+    }
+    __syncwarp();
+}
+
 // ---- warpgroups: products happen at once; the wait for them is a wait for nothing
 struct SharedBarrier { int pending, count; };
 static inline SharedBarrier* barrier_at(unsigned at) { return (SharedBarrier*)(shared_memory + at); }
