@@ -11,7 +11,7 @@ use std::process::Command;
 const FACADE: &str = "kiln";
 
 /// The features of the facade that the list was made with and that are not among the default ones.
-const FEATURES: &str = "kiln/linalg,kiln/signal,kiln/pytorch";
+const FEATURES: &str = "linalg,signal,pytorch";
 
 /// One documented crate.
 struct Crate {
