@@ -85,7 +85,7 @@ pub fn lower(k: &ConvKernel, scratch: &mut Scratch<'_>, chip: &Chip, probe: Opti
     // In full precision the library multiplies outside of the tensor cores.
     let cores = chip.precision_of(k.dtype) == MatmulPrecision::Highest && render::conv::on_cores(k, chip).is_some();
     let full = [&k.x, &k.w, &k.y].iter().all(|d| (1..1 << 31).contains(&numel(d))) && (3..=5).contains(&k.x.len());
-    // Its gradients of weights are wrong where an axis is padded differently at its ends (seen with cuDNN 9.19: some engines leave one of the two out).
+    // Its gradients of weights are wrong for many shapes whose axes are padded differently at their ends (seen with cuDNN 9.19); no other product of such shapes is trusted to it either.
     let even = k.attrs.padding.iter().all(|(lo, hi)| lo == hi);
     if full
         && even
